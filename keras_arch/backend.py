@@ -1,0 +1,76 @@
+"""The one core file that touches a backend's own API: what Keras does not offer for all of them."""
+
+import keras
+
+
+def compile_function(function, variables):
+    """Compiles a function of tensors that reads Keras variables.
+
+    Args:
+        function: Takes and returns (nested) tensors; only reads `variables`.
+        variables: The Keras variables it reads. They are handed to the program at each call, never
+            baked into it, so it follows their values.
+
+    Returns:
+        A function of arrays that runs `function` as one program: `tf.function` with XLA,
+        `jax.jit`, or PyTorch without gradients.
+    """
+    if keras.backend.backend() == "tensorflow":
+        return _compile_tensorflow(function)
+    if keras.backend.backend() == "jax":
+        return _compile_jax(function, variables)
+    import torch
+
+    return torch.no_grad()(function)
+
+
+def _compile_tensorflow(function):
+    import tensorflow as tf
+
+    programs = {}
+
+    def call(*arguments):
+        arguments = [tf.convert_to_tensor(argument) for argument in arguments]
+        specs = tuple(tf.TensorSpec(a.shape, a.dtype) for a in arguments)
+        if specs not in programs:
+            program = tf.function(function, jit_compile=True, autograph=False)
+            # A concrete function is looked up once; tf.function would warn of many shapes.
+            programs[specs] = program.get_concrete_function(*specs)
+        return programs[specs](*arguments)
+
+    return call
+
+
+def _compile_jax(function, variables):
+    import jax
+
+    @jax.jit
+    def program(values, *arguments):
+        with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
+            return function(*arguments)
+
+    return lambda *arguments: program([v.value for v in variables], *arguments)
+
+
+def sum_over_replicas(x):
+    """Returns the sum of a scalar over the replicas of a `tf.distribute` strategy.
+
+    Elsewhere a batch is one (global) array, whose sums are global already: returns `x`.
+    """
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        context = tf.distribute.get_replica_context()
+        if context is not None and context.num_replicas_in_sync > 1:
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, x)
+    return x
+
+
+def concrete(x):
+    """Returns `x` as a numpy array, or None while a program that will compute it is traced."""
+    try:
+        return keras.ops.convert_to_numpy(x)
+    except Exception as error:
+        if type(error).__name__ in ("TracerArrayConversionError", "NotImplementedError"):
+            return None
+        raise

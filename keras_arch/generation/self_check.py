@@ -1,0 +1,115 @@
+"""Proves by numbers that stepping through a graph equals running it whole."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_arch.generation.graph import Ref, time_values
+from keras_arch.layers.part import Part
+
+# Keras layers that treat every time step alike; the norms, over the last axis only.
+POINTWISE = (
+    keras.layers.Activation,
+    keras.layers.Add,
+    keras.layers.Dense,
+    keras.layers.Dropout,
+    keras.layers.Embedding,
+    keras.layers.LayerNormalization,
+    keras.layers.Multiply,
+    keras.layers.RMSNormalization,
+)
+CHUNKS = (3, 1, 3)
+TIME = sum(CHUNKS)
+
+
+def needs_check(calls):
+    """Returns whether any call's layer is neither one of this package nor known as pointwise."""
+    return not all(_is_known(call.layer) for call in calls)
+
+
+def _is_known(layer):
+    if isinstance(layer, Part) and type(layer).__module__.startswith("keras_arch."):
+        return all(_is_known(part) for part in layer.parts())
+    return type(layer) in POINTWISE and getattr(layer, "axis", -1) in (-1, [-1])
+
+
+def check_steps(stepper):
+    """Compares every layer's output, run whole and run in chunks of 3, 1 and 3 tokens.
+
+    Args:
+        stepper: A `Stepper`.
+
+    Raises:
+        ValueError: Names the first layer whose outputs differ, that loses the time axis, or that
+            cannot run on a part of a sequence.
+    """
+    token_ids = np.arange(2 * TIME, dtype="int32").reshape(2, TIME) % 2
+    valid = np.arange(TIME)[None] >= np.array([[0], [2]])
+    context = {name: _ones(stepper.graph.specs[name]) for name in stepper.context_inputs}
+    whole = {Ref(name, 0, 0): value for name, value in context.items()}
+    whole |= _chunk(token_ids, valid, 0, TIME)
+    for call in stepper.graph.calls:
+        call.run(whole)
+    chunks, fault = _run_in_chunks(stepper, token_ids, valid, context)
+    for call in stepper.time_calls:
+        parts = [values.get(call.output) for values in chunks]
+        if any(part is None for part in parts):
+            raise _refusal(call, f"it cannot run on a part of a sequence ({fault})")
+        _compare(call, whole[call.output], parts, valid)
+
+
+def _ones(spec):
+    shape = [2, *(TIME if size is None else size for size in spec.shape[1:])]
+    return ops.ones(shape, spec.dtype)
+
+
+def _chunk(token_ids, valid, begin, end):
+    part = slice(begin, end)
+    return time_values(
+        ops.convert_to_tensor(token_ids[:, part]), ops.convert_to_tensor(valid[:, part])
+    )
+
+
+def _run_in_chunks(stepper, token_ids, valid, context):
+    """Returns each chunk's values, and the error that ended the run, if one did."""
+    state = stepper.start(2, TIME, context)
+    chunks, begin = [], 0
+    for size in CHUNKS:
+        chunks.append(_chunk(token_ids, valid, begin, begin + size))
+        try:
+            state = stepper.run(chunks[-1], state)
+        except Exception as error:  # whatever a foreign layer raises is its refusal
+            return chunks, error
+        begin += size
+    return chunks, None
+
+
+def _compare(call, whole, parts, valid):
+    whole = ops.convert_to_numpy(ops.cast(whole, "float32"))
+    parts = [ops.convert_to_numpy(ops.cast(part, "float32")) for part in parts]
+    if not _has_time(whole, parts, axis=1):
+        # Biases of attention have it on axis 2; their use in attention is compared.
+        if not _has_time(whole, parts, axis=2):
+            raise _refusal(call, "its output has no time axis")
+        return
+    difference = np.abs(whole - np.concatenate(parts, axis=1))[valid].max()
+    # Half-precision arithmetic in another order differs by up to a few hundredths.
+    tolerance = 1e-4 if keras.backend.standardize_dtype(call.layer.dtype) == "float32" else 5e-2
+    if not difference <= tolerance * max(1.0, np.abs(whole[valid]).max()):
+        raise _refusal(call, f"its output differs by {difference:.2g}")
+
+
+def _has_time(whole, parts, axis):
+    return (
+        whole.ndim > axis
+        and whole.shape[axis] == TIME
+        and all(p.ndim > axis and p.shape[axis] == n for p, n in zip(parts, CHUNKS, strict=True))
+    )
+
+
+def _refusal(call, reason):
+    return ValueError(
+        f"layer {call.layer.name!r} ({type(call.layer).__name__}) cannot be decoded step by step: "
+        f"run in chunks of {CHUNKS} tokens and run whole, {reason}. A layer that mixes time steps "
+        "needs the methods start and step (see keras_arch.layers.Part)."
+    )

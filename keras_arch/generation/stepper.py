@@ -1,0 +1,176 @@
+"""Decoding derived from a functional model's own graph."""
+
+import keras
+from keras import ops
+
+from keras_arch.generation.graph import Ref, fill, find_refs, read_graph, time_values
+from keras_arch.generation.self_check import check_steps, needs_check
+from keras_arch.layers.embedding import TokenEmbedding
+
+TIME_INPUTS = ("token_ids", "valid", "segment_ids")
+
+
+class Stepper:
+    """Runs a functional model a chunk of tokens at a time, keeping state between chunks.
+
+    The graph is read once. What depends on the context inputs alone (an encoder) runs in `start`;
+    what depends on `token_ids` or `valid` runs at every `step`. A layer there that mixes time steps
+    (attention, recurrence, positions) owns `start` and `step`; any other is just called.
+
+    ```
+    stepper = Stepper(model)
+    state = stepper.start(batch=2, length=64)
+    logits, state = stepper.step(prompt, valid, state)      # [2, T, V]
+    logits, state = stepper.step(next_token, valid, state)  # [2, 1, V]
+    ```
+
+    State is a nested dict of tensors, the batch on axis 0, and one scalar `cursor`: the slots
+    written so far. Nothing is kept on the stepper or on the layers.
+
+    Args:
+        model: A functional `keras.Model` with the inputs `token_ids` int32 `[B, T]` and `valid`
+            bool `[B, T]`, maybe context inputs, and one output with time on axis 1.
+
+    Raises:
+        ValueError: If the model has not these inputs, or a layer on the time side mixes time steps
+            and has no (right) `step`; the message names it.
+    """
+
+    def __init__(self, model):
+        self.graph = read_graph(model)
+        missing = [name for name in TIME_INPUTS[:2] if name not in self.graph.inputs]
+        if missing:
+            raise ValueError(
+                "the model needs inputs named 'token_ids' and 'valid' to be decoded; received "
+                f"inputs {self.graph.inputs}, without {missing}."
+            )
+        self._sort_calls()
+        if needs_check(self.time_calls):
+            check_steps(self)
+
+    def _sort_calls(self):
+        """Splits the calls into context side and time side."""
+        self._time_keys = {(name, 0) for name in TIME_INPUTS}
+        self.context_calls, self.time_calls = [], []
+        for call in self.graph.calls:
+            if any(ref.key in self._time_keys for ref in call.refs):
+                self.time_calls.append(call)
+                self._time_keys.add(call.key)
+            else:
+                self.context_calls.append(call)
+
+    @property
+    def context_inputs(self):
+        """The names of the context inputs."""
+        return [name for name in self.graph.inputs if name not in TIME_INPUTS]
+
+    @property
+    def variables(self):
+        """All variables that the model's layers read."""
+        layers = [call.layer for call in self.graph.calls]
+        layers = [layer for layer in layers if isinstance(layer, keras.layers.Layer)]
+        return list({id(v): v for layer in layers for v in layer.variables}.values())
+
+    @property
+    def vocabulary_size(self):
+        """V of the layer that embeds `token_ids`; None if that is not a `TokenEmbedding`."""
+        for call in self.time_calls:
+            if isinstance(call.layer, TokenEmbedding) and Ref("token_ids", 0, 0) in call.refs:
+                return call.layer.vocabulary_size
+        return None
+
+    @property
+    def context_length(self):
+        """The longest sequence the model takes; None if nothing in it sets a limit."""
+        limits = [getattr(call.layer, "context_length", None) for call in self.time_calls]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def start(self, batch, length, context=None):
+        """Returns the state before the first token.
+
+        Args:
+            batch: B; an int, or a scalar tensor inside an exported program.
+            length: Slots that the caches hold: all tokens and pads ever stepped.
+            context: Dict of tensors for the context inputs.
+
+        Raises:
+            ValueError: If `context` does not name exactly the context inputs.
+        """
+        context = context or {}
+        if sorted(context) != sorted(self.context_inputs):
+            raise ValueError(
+                f"context must hold {sorted(self.context_inputs)}; received {sorted(context)}."
+            )
+        values = {Ref(name, 0, 0): value for name, value in context.items()}
+        for call in self.context_calls:
+            call.run(values)
+        states, kept = {}, {}
+        for call in self.time_calls:
+            if hasattr(call.layer, "step"):
+                memory = {k: fill(v, values) for k, v in call.keywords.items() if self._given(v)}
+                states[_state_name(call)] = call.layer.start(batch, length, **memory)
+            else:
+                kept |= {_ref_name(ref): values[ref] for ref in call.refs if self._given(ref)}
+        return {"context": kept, "layers": states, "cursor": ops.zeros((), "int32")}
+
+    def step(self, token_ids, valid, state):
+        """Runs the model on the next chunk of tokens.
+
+        Args:
+            token_ids: int32 `[B, T]`.
+            valid: bool `[B, T]`, True = real token.
+            state: From `start` or the step before.
+
+        Returns:
+            The model's output for the chunk, `[B, T, V]`, and the new state.
+        """
+        values = time_values(token_ids, valid)
+        state = self.run(values, state)
+        return values[self.graph.output], state
+
+    def run(self, values, state):
+        """Runs all calls of the time side, filing each output in `values`; returns the new state.
+
+        Args:
+            values: Dict from `Ref` to tensor, with those of `time_values`; it is filled.
+            state: From `start` or the step before.
+        """
+        values |= {_named_ref(name): value for name, value in state["context"].items()}
+        states = {}
+        for call in self.time_calls:
+            if not hasattr(call.layer, "step"):
+                call.run(values)
+                continue
+            # What is given went into `start`.
+            keywords = {k: v for k, v in call.keywords.items() if not self._given(v)}
+            name = _state_name(call)
+            output, states[name] = call.layer.step(
+                *fill(call.arguments, values),
+                **fill(keywords, values),
+                state=state["layers"][name],
+                cursor=state["cursor"],
+            )
+            call.record(output, values)
+        time = ops.shape(values[Ref("token_ids", 0, 0)])[1]
+        return {"context": state["context"], "layers": states, "cursor": state["cursor"] + time}
+
+    def _given(self, argument):
+        """Returns whether an argument is a tensor of the context side."""
+        refs = find_refs(argument)
+        return bool(refs) and all(ref.key not in self._time_keys for ref in refs)
+
+
+def _state_name(call):
+    """Returns the name of a call's state: its layer's, and the call's index if not the first."""
+    name, index = call.key
+    return f"{name}_call_{index}" if index else name
+
+
+def _ref_name(ref):
+    return "/".join(map(str, ref))
+
+
+def _named_ref(name):
+    # Keras allows no "/" in a layer's name.
+    layer, call, output = name.split("/")
+    return Ref(layer, int(call), int(output))

@@ -1,0 +1,13 @@
+"""Layers: one concept a file, written with `keras.ops` only."""
+
+from keras_arch.layers.activations import gelu_tanh, get_activation
+from keras_arch.layers.decoder_block import DecoderBlock, ParallelBlock
+from keras_arch.layers.embedding import TokenEmbedding
+from keras_arch.layers.feedforward import FeedForward, GatedFeedForward
+from keras_arch.layers.heads import CausalLMHead
+from keras_arch.layers.part import Part
+from keras_arch.layers.positions import LearnedPositions, SinusoidalPositions, TokenPositions
+from keras_arch.layers.relative_bias import AlibiBias, RelativeBias, relative_bucket
+from keras_arch.layers.residual import PostNorm, PreNorm, Residual, SandwichNorm
+from keras_arch.layers.rotary import DynamicNTKScaling, LinearScaling, Rotary, YarnScaling
+from keras_arch.layers.self_attention import SelfAttention

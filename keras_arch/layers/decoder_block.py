@@ -1,0 +1,121 @@
+"""Decoder blocks: self-attention, then or beside a feed-forward network."""
+
+import keras
+
+from keras_arch.layers.part import Part, check_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_arch")
+class DecoderBlock(Part):
+    """Self-attention, then feed-forward; each comes wrapped in its residual part.
+
+    ```
+    x ── PreNorm(SelfAttention) ── PreNorm(FeedForward) ── y
+    ```
+
+    GPT-2, LLaMA and others are this block with other parts in it.
+
+    Args:
+        attention: e.g. `PreNorm(SelfAttention(...), LayerNormalization())`.
+        feedforward: e.g. `PreNorm(FeedForward(...), LayerNormalization())`.
+
+    Call arguments:
+        x: float `[B, T, D]`.
+        positions: int `[B, T]`.
+        valid: bool `[B, T]`.
+        bias: Optional float `[B or 1, N, T, T]`.
+        segment_ids: Optional int `[B, T]`.
+
+    Returns:
+        float `[B, T, D]`.
+    """
+
+    def __init__(self, attention, feedforward, **kwargs):
+        super().__init__(**kwargs)
+        self.attention = attention
+        self.feedforward = feedforward
+
+    def build(self, x_shape):
+        self.attention.build(x_shape)
+        self.feedforward.build(x_shape)
+
+    def call(self, x, positions, valid, bias=None, segment_ids=None):
+        x = self.attention(x, positions, valid, bias=bias, segment_ids=segment_ids)
+        return self.feedforward(x)
+
+    def compute_output_spec(self, x, positions, valid, bias=None, segment_ids=None):
+        return keras.KerasTensor(x.shape, self.compute_dtype)
+
+    def start(self, batch, length):
+        """Returns the attention's state."""
+        return {"attention": self.attention.start(batch, length)}
+
+    def step(self, x, positions, valid, bias=None, segment_ids=None, *, state, cursor):
+        """Runs the block for a chunk: returns float `[B, T, D]` and the state."""
+        x, attention = self.attention.step(
+            x,
+            positions,
+            valid,
+            bias=bias,
+            segment_ids=segment_ids,
+            state=state["attention"],
+            cursor=cursor,
+        )
+        return self.feedforward(x), {"attention": attention}
+
+
+@keras.saving.register_keras_serializable(package="keras_arch")
+class ParallelBlock(Part):
+    """Self-attention and feed-forward beside each other, on the same normed input.
+
+    `x + drop(attention(norm(x)) + feedforward(norm(x)))`. Source: Wang & Komatsuzaki 2021 (GPT-J);
+    Chowdhery et al. 2022 (PaLM), section 2.
+
+    Args:
+        attention: A bare `SelfAttention`.
+        feedforward: A bare `FeedForward` or `GatedFeedForward`.
+        norm: The norm layer both share.
+        dropout: Rate of dropped outputs.
+
+    Call arguments and result are those of `DecoderBlock`.
+    """
+
+    def __init__(self, attention, feedforward, norm, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        check_rate(dropout=dropout)
+        self.attention = attention
+        self.feedforward = feedforward
+        self.norm = norm
+        self.dropout = dropout
+        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="drop")
+
+    def build(self, x_shape):
+        self.norm.build(x_shape)
+        self.attention.build(x_shape)
+        self.feedforward.build(x_shape)
+
+    def call(self, x, positions, valid, bias=None, segment_ids=None):
+        normed = self.norm(x)
+        y = self.attention(normed, positions, valid, bias=bias, segment_ids=segment_ids)
+        return x + self.drop(y + self.feedforward(normed))
+
+    def compute_output_spec(self, x, positions, valid, bias=None, segment_ids=None):
+        return keras.KerasTensor(x.shape, self.compute_dtype)
+
+    def start(self, batch, length):
+        """Returns the attention's state."""
+        return {"attention": self.attention.start(batch, length)}
+
+    def step(self, x, positions, valid, bias=None, segment_ids=None, *, state, cursor):
+        """Runs the block for a chunk: returns float `[B, T, D]` and the state."""
+        normed = self.norm(x)
+        y, attention = self.attention.step(
+            normed,
+            positions,
+            valid,
+            bias=bias,
+            segment_ids=segment_ids,
+            state=state["attention"],
+            cursor=cursor,
+        )
+        return x + self.drop(y + self.feedforward(normed)), {"attention": attention}

@@ -1,0 +1,81 @@
+"""The base of all layers here: constructor argument = attribute = config entry."""
+
+import inspect
+
+import keras
+
+
+class Part(keras.layers.Layer):
+    """A Keras layer whose config is read from the attributes named like its arguments.
+
+    A part takes other parts (or any Keras layer, initializer or registered object) as constructor
+    arguments, keeps each under the argument's name, and comes back from its config with the same.
+
+    Parts that mix time steps own two more methods, from which decoding is derived:
+
+    * `start(batch, length, **context) -> state`: the state before the first token, for `batch`
+      rows and `length` slots; a (nested) dict of tensors with the batch on axis 0.
+    * `step(*inputs, state, cursor) -> (outputs, state)`: `call` for a chunk of tokens that
+      follows the tokens already in `state`. `cursor`: int32 scalar, the slot of the chunk's first
+      token, the same in every layer.
+    """
+
+    def get_config(self):
+        """Returns the constructor's arguments, JSON-serialisable."""
+        config = super().get_config()
+        for name in self._argument_names():
+            config[name] = _serialize(getattr(self, name))
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        """Rebuilds the part, and the parts inside it, unbuilt."""
+        return cls(
+            **{
+                name: keras.saving.deserialize_keras_object(value) if _is_object(value) else value
+                for name, value in config.items()
+            }
+        )
+
+    def parts(self):
+        """Returns the layers among the constructor's arguments."""
+        values = [getattr(self, name) for name in self._argument_names()]
+        return [value for value in values if isinstance(value, keras.layers.Layer)]
+
+    @classmethod
+    def _argument_names(cls):
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]
+
+
+def _serialize(value):
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    config = keras.saving.serialize_keras_object(value)
+    if isinstance(config, dict):
+        # The host builds its parts, so that their weights carry the host's name.
+        config.pop("build_config", None)
+    return config
+
+
+def _is_object(value):
+    return isinstance(value, dict) and "class_name" in value
+
+
+def fresh(initializer):
+    """Returns a new initializer of the same kind: one object draws the same numbers again."""
+    return keras.initializers.get(initializer).clone()
+
+
+def check_positive(**arguments):
+    """Raises ValueError naming the first argument that is not a positive integer."""
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a positive integer; received {name}={value!r}.")
+
+
+def check_rate(**arguments):
+    """Raises ValueError naming the first argument outside [0, 1)."""
+    for name, value in arguments.items():
+        if not 0.0 <= value < 1.0:
+            raise ValueError(f"{name} must be in [0, 1); received {name}={value!r}.")

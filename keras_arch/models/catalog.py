@@ -1,0 +1,31 @@
+"""Every model, by name."""
+
+from keras_arch.models.gpt2 import SIZES as GPT2_SIZES
+from keras_arch.models.gpt2 import GPT2Config, gpt2
+from keras_arch.models.llama import SIZES as LLAMA_SIZES
+from keras_arch.models.llama import LlamaConfig, llama
+
+#: Name -> (config class, builder).
+catalog = {
+    "gpt2": (GPT2Config, gpt2),
+    "llama": (LlamaConfig, llama),
+}
+
+#: Name -> size -> config, as published.
+SIZES = {
+    "gpt2": GPT2_SIZES,
+    "llama": LLAMA_SIZES,
+}
+
+
+def builder(config):
+    """Returns the function that builds the model of a config.
+
+    Raises:
+        ValueError: If no model in the catalog has this kind of config.
+    """
+    for config_class, build in catalog.values():
+        if type(config) is config_class:
+            return build
+    kinds = ", ".join(config_class.__name__ for config_class, _ in catalog.values())
+    raise ValueError(f"config must be one of {kinds}; received config={config!r}.")

@@ -1,0 +1,97 @@
+"""What the decoder-only models share: common config fields, inputs, initializers, head."""
+
+import dataclasses
+
+import keras
+
+from keras_arch.layers import CausalLMHead, TokenEmbedding
+from keras_arch.layers.part import check_positive, check_rate
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DecoderConfig:
+    """The fields that all decoder-only models share. Architecture only: no dtype, path or sampler.
+
+    Attributes:
+        vocabulary_size: V.
+        width: D, of the residual stream.
+        layers: Number of decoder blocks.
+        heads: N, query heads; divides `width`.
+        context_length: Longest sequence, in tokens.
+        dropout: Rate after the embedding, inside attention and after each sublayer.
+        norm_epsilon: Added to the variance in norms.
+        initializer_range: Standard deviation of the initial matrices.
+        tied: Whether the head shares the embedding's table.
+    """
+
+    vocabulary_size: int
+    width: int
+    layers: int
+    heads: int
+    context_length: int
+    dropout: float = 0.0
+    norm_epsilon: float = 1e-5
+    initializer_range: float = 0.02
+    tied: bool = True
+
+    def __post_init__(self):
+        for field in ("vocabulary_size", "width", "layers", "heads", "context_length"):
+            check_positive(**{field: getattr(self, field)})
+        check_rate(dropout=self.dropout)
+        if self.width % self.heads:
+            raise ValueError(
+                f"heads must divide width; received width={self.width}, heads={self.heads}."
+            )
+
+    @property
+    def head_width(self):
+        """H."""
+        return self.width // self.heads
+
+
+def token_inputs(packed=False):
+    """Returns the symbolic inputs of a decoder-only model, by name.
+
+    `token_ids` int32 `[B, T]` and `valid` bool `[B, T]`; with `packed` also `segment_ids` int32
+    `[B, T]`, the document of each token.
+    """
+    inputs = {
+        "token_ids": keras.Input((None,), dtype="int32", name="token_ids"),
+        "valid": keras.Input((None,), dtype="bool", name="valid"),
+    }
+    if packed:
+        inputs["segment_ids"] = keras.Input((None,), dtype="int32", name="segment_ids")
+    return inputs
+
+
+def normal(config):
+    """Returns the initializer of matrices and tables."""
+    return keras.initializers.RandomNormal(stddev=config.initializer_range)
+
+
+def block_initializers(config):
+    """Returns the initializers of a sublayer, by argument name.
+
+    Matrices that write into the residual stream start smaller, by `sqrt(2 * layers)`, the number of
+    writers. Source: Radford et al. 2019, section 2.3.
+    """
+    stddev = config.initializer_range / (2 * config.layers) ** 0.5
+    return {
+        "kernel_initializer": normal(config),
+        "output_initializer": keras.initializers.RandomNormal(stddev=stddev),
+    }
+
+
+def token_embedding(config):
+    """Returns the layer that embeds tokens."""
+    return TokenEmbedding(
+        config.vocabulary_size, config.width, embeddings_initializer=normal(config), name="tokens"
+    )
+
+
+def token_logits(config, embedding, x):
+    """Returns logits `[B, T, V]` by the embedding's table or by a matrix of the head's own."""
+    if config.tied:
+        return embedding(x, reverse=True)
+    head = CausalLMHead(config.vocabulary_size, kernel_initializer=normal(config), name="head")
+    return head(x)

@@ -1,0 +1,129 @@
+"""LLaMA (Touvron et al. 2023): rotary positions, RMS pre-norm, gated feed-forward, no biases."""
+
+import dataclasses
+
+import keras
+
+from keras_arch import layers
+from keras_arch.layers.part import check_positive
+from keras_arch.layers.rotary import RotaryScaling
+from keras_arch.models.decoder_only import (
+    DecoderConfig,
+    block_initializers,
+    token_embedding,
+    token_inputs,
+    token_logits,
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LlamaConfig(DecoderConfig):
+    """The shape of a LLaMA; fields as in `DecoderConfig`, and:
+
+    Attributes:
+        hidden_width: Width of the gated feed-forward network.
+        key_value_heads: K, divides `heads`; default `heads`.
+        rotary_base: Base of the rotary frequencies.
+        rotary_layout: "half_split" or "interleaved".
+        rotary_scaling: Optional `LinearScaling`, `DynamicNTKScaling` or `YarnScaling`.
+        window: Optional sliding window of attention, in tokens (Mistral).
+        activation: Of the gate.
+    """
+
+    hidden_width: int
+    norm_epsilon: float = 1e-6
+    key_value_heads: int | None = None
+    rotary_base: float = 10000.0
+    rotary_layout: str = "half_split"
+    rotary_scaling: RotaryScaling | None = None
+    window: int | None = None
+    activation: str = "silu"
+    tied: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive(hidden_width=self.hidden_width)
+        if self.key_value_heads is None:
+            object.__setattr__(self, "key_value_heads", self.heads)
+        if self.head_width % 2:
+            raise ValueError(
+                "width / heads must be even for rotary positions; received "
+                f"width={self.width}, heads={self.heads}."
+            )
+
+
+def _published(width, layers, heads, hidden_width):
+    return LlamaConfig(
+        vocabulary_size=32000,
+        width=width,
+        layers=layers,
+        heads=heads,
+        hidden_width=hidden_width,
+        context_length=2048,
+    )
+
+
+#: The published sizes: 6,738,415,616, 13,015,864,320, 32,528,943,616 and 65,285,660,672 parameters.
+SIZES = {
+    "7b": _published(4096, 32, 32, 11008),
+    "13b": _published(5120, 40, 40, 13824),
+    "33b": _published(6656, 60, 52, 17920),
+    "65b": _published(8192, 80, 64, 22016),
+}
+
+
+def llama(config, packed=False):
+    """Builds a LLaMA.
+
+    Args:
+        config: A `LlamaConfig`.
+        packed: Whether rows hold several documents: adds the input `segment_ids`; positions then
+            restart with each document and attention stays inside it.
+
+    Returns:
+        A functional model from `token_ids` int32 `[B, T]` and `valid` bool `[B, T]` to logits
+        `[B, T, V]`.
+    """
+    inputs = token_inputs(packed)
+    rest = {"segment_ids": inputs["segment_ids"]} if packed else {}
+    embedding = token_embedding(config)
+    positions = layers.TokenPositions(config.context_length, name="positions")(
+        inputs["valid"], **rest
+    )
+    x = embedding(inputs["token_ids"])
+    x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
+    for i in range(config.layers):
+        x = _block(config, f"block_{i}")(x, positions, inputs["valid"], **rest)
+    x = _norm(config, "final_norm")(x)
+    return keras.Model(inputs, token_logits(config, embedding, x), name="llama")
+
+
+def _block(config, name):
+    attention = layers.SelfAttention(
+        config.heads,
+        config.head_width,
+        key_value_heads=config.key_value_heads,
+        rotary=layers.Rotary(
+            config.rotary_base, config.rotary_layout, config.rotary_scaling, name="rotary"
+        ),
+        window=config.window,
+        dropout=config.dropout,
+        name="self_attention",
+        **block_initializers(config),
+    )
+    feedforward = layers.GatedFeedForward(
+        config.hidden_width,
+        activation=config.activation,
+        use_bias=False,
+        name="feedforward",
+        **block_initializers(config),
+    )
+    return layers.DecoderBlock(
+        layers.PreNorm(attention, _norm(config, "norm"), config.dropout, name="attention"),
+        layers.PreNorm(feedforward, _norm(config, "norm"), config.dropout, name="feedforward"),
+        name=name,
+    )
+
+
+def _norm(config, name):
+    return keras.layers.RMSNormalization(epsilon=config.norm_epsilon, name=name)
