@@ -7,11 +7,11 @@ import numpy as np
 from keras import ops
 
 from keras_arch.backend import compile_function
+from keras_arch.checks import check_positive
 from keras_arch.generation.decode import decode
 from keras_arch.generation.prompts import check_rows, pad_left, prompt_rows
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper
-from keras_arch.layers.part import check_positive
 
 
 class Generation(NamedTuple):

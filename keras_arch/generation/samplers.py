@@ -4,7 +4,7 @@ import dataclasses
 
 from keras import ops
 
-from keras_arch.layers.part import check_positive
+from keras_arch.checks import check_positive
 
 
 @dataclasses.dataclass(frozen=True)

@@ -85,6 +85,7 @@ def _run_in_chunks(stepper, token_ids, valid, context):
 
 
 def _compare(call, whole, parts, valid):
+    precise = keras.backend.standardize_dtype(whole.dtype) not in ("float16", "bfloat16")
     whole = ops.convert_to_numpy(ops.cast(whole, "float32"))
     parts = [ops.convert_to_numpy(ops.cast(part, "float32")) for part in parts]
     if not _has_time(whole, parts, axis=1):
@@ -92,18 +93,22 @@ def _compare(call, whole, parts, valid):
         if not _has_time(whole, parts, axis=2):
             raise _refusal(call, "its output has no time axis")
         return
-    difference = np.abs(whole - np.concatenate(parts, axis=1))[valid].max()
+    parts = np.concatenate(parts, axis=1)
+    # A run that failed later on has fewer parts.
+    valid, whole = valid[:, : parts.shape[1]], whole[:, : parts.shape[1]]
+    difference = np.abs(whole - parts)[valid].max()
     # Half-precision arithmetic in another order differs by up to a few hundredths.
-    tolerance = 1e-4 if keras.backend.standardize_dtype(call.layer.dtype) == "float32" else 5e-2
+    tolerance = 1e-4 if precise else 5e-2
     if not difference <= tolerance * max(1.0, np.abs(whole[valid]).max()):
         raise _refusal(call, f"its output differs by {difference:.2g}")
 
 
 def _has_time(whole, parts, axis):
+    sizes = CHUNKS[: len(parts)]
     return (
         whole.ndim > axis
         and whole.shape[axis] == TIME
-        and all(p.ndim > axis and p.shape[axis] == n for p, n in zip(parts, CHUNKS, strict=True))
+        and all(p.ndim > axis and p.shape[axis] == n for p, n in zip(parts, sizes, strict=True))
     )
 
 

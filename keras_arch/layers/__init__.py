@@ -5,6 +5,7 @@ from keras_arch.layers.decoder_block import DecoderBlock, ParallelBlock
 from keras_arch.layers.embedding import TokenEmbedding
 from keras_arch.layers.feedforward import FeedForward, GatedFeedForward
 from keras_arch.layers.heads import CausalLMHead
+from keras_arch.layers.norms import LayerNorm, RMSNorm
 from keras_arch.layers.part import Part
 from keras_arch.layers.positions import LearnedPositions, SinusoidalPositions, TokenPositions
 from keras_arch.layers.relative_bias import AlibiBias, RelativeBias, relative_bucket

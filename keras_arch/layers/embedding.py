@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_arch.layers.part import Part, check_positive, fresh
+from keras_arch.checks import check_positive
+from keras_arch.layers.part import Part, fresh
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")

@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
+from keras_arch.checks import check_positive, check_rate
 from keras_arch.layers.activations import get_activation
-from keras_arch.layers.part import Part, check_positive, check_rate, fresh
+from keras_arch.layers.part import Part, fresh
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")

@@ -65,17 +65,3 @@ def _is_object(value):
 def fresh(initializer):
     """Returns a new initializer of the same kind: one object draws the same numbers again."""
     return keras.initializers.get(initializer).clone()
-
-
-def check_positive(**arguments):
-    """Raises ValueError naming the first argument that is not a positive integer."""
-    for name, value in arguments.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a positive integer; received {name}={value!r}.")
-
-
-def check_rate(**arguments):
-    """Raises ValueError naming the first argument outside [0, 1)."""
-    for name, value in arguments.items():
-        if not 0.0 <= value < 1.0:
-            raise ValueError(f"{name} must be in [0, 1); received {name}={value!r}.")

@@ -5,7 +5,8 @@ import math
 import keras
 from keras import ops
 
-from keras_arch.layers.part import Part, check_positive, fresh
+from keras_arch.checks import check_positive
+from keras_arch.layers.part import Part, fresh
 
 
 def check_context(length, context_length):

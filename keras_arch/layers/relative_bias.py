@@ -6,7 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_arch.layers.part import Part, check_positive, fresh
+from keras_arch.checks import check_positive
+from keras_arch.layers.part import Part, fresh
 
 
 class DistanceBias(Part):

@@ -2,7 +2,8 @@
 
 import keras
 
-from keras_arch.layers.part import Part, check_rate
+from keras_arch.checks import check_rate
+from keras_arch.layers.part import Part
 
 
 class Residual(Part):

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_arch.checks import check_positive, check_rate
 from keras_arch.layers import attention_ops
-from keras_arch.layers.part import Part, check_positive, check_rate, fresh
+from keras_arch.layers.part import Part, fresh
 
 
 class Slots(NamedTuple):

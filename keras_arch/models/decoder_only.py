@@ -4,8 +4,8 @@ import dataclasses
 
 import keras
 
+from keras_arch.checks import check_positive, check_rate
 from keras_arch.layers import CausalLMHead, TokenEmbedding
-from keras_arch.layers.part import check_positive, check_rate
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

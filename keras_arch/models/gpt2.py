@@ -104,6 +104,4 @@ def _block(config, name):
 
 
 def _norm(config, name):
-    return keras.layers.LayerNormalization(
-        epsilon=config.norm_epsilon, center=config.use_bias, name=name
-    )
+    return layers.LayerNorm(config.norm_epsilon, center=config.use_bias, name=name)

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 
 from keras_arch import layers
-from keras_arch.layers.part import check_positive
+from keras_arch.checks import check_positive
 from keras_arch.layers.rotary import RotaryScaling
 from keras_arch.models.decoder_only import (
     DecoderConfig,
@@ -126,4 +126,4 @@ def _block(config, name):
 
 
 def _norm(config, name):
-    return keras.layers.RMSNormalization(epsilon=config.norm_epsilon, name=name)
+    return layers.RMSNorm(config.norm_epsilon, name=name)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_arch.layers.part import check_positive
+from keras_arch.checks import check_positive
 
 
 class Packed(NamedTuple):

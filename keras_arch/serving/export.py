@@ -7,10 +7,10 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
+from keras_arch.checks import check_positive
 from keras_arch.generation.decode import decode
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper
-from keras_arch.layers.part import check_positive
 
 
 def export(
@@ -79,7 +79,9 @@ class _TextModule(tf.Module):
         self.tables = tokenizer.resources
         stops = tf.constant(list(stop_ids), "int32")
 
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+        @tf.function(
+            input_signature=[tf.TensorSpec([None], tf.string, name="text")], autograph=False
+        )
         def serve(text):
             rows = tokenizer.encode_tensor(text)
             token_ids, valid = _pad_left(_start_empty(rows, text, bos_id))
@@ -120,7 +122,7 @@ def _pad_left(rows):
     lengths = tf.cast(rows.row_lengths(), tf.int32)
     slots = tf.reduce_max(tf.concat([lengths, [1]], axis=0)) + 1
     source = tf.range(slots)[None, :] - (slots - lengths[:, None])
-    dense = rows.to_tensor(shape=[None, slots])
+    dense = rows.to_tensor()
     token_ids = tf.gather(dense, tf.maximum(source, 0), batch_dims=1)
     return tf.where(source >= 0, token_ids, 0), source >= 0
 

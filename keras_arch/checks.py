@@ -1,0 +1,15 @@
+"""Checks of arguments, made before any compute, with errors that name the argument."""
+
+
+def check_positive(**arguments):
+    """Raises ValueError naming the first argument that is not a positive integer."""
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a positive integer; received {name}={value!r}.")
+
+
+def check_rate(**arguments):
+    """Raises ValueError naming the first argument outside [0, 1)."""
+    for name, value in arguments.items():
+        if not 0.0 <= value < 1.0:
+            raise ValueError(f"{name} must be in [0, 1); received {name}={value!r}.")

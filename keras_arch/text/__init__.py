@@ -1,0 +1,26 @@
+"""Tokenizers, corpora and `tf.data` pipelines.
+
+TensorFlow and keras_nlp are imported by what needs them: the pipelines, and the tokenizers'
+`_tensor` methods.
+"""
+
+import importlib
+
+from keras_arch.text.byte_pair import BytePairTokenizer
+from keras_arch.text.characters import CharacterTokenizer
+from keras_arch.text.data import find_corpus
+from keras_arch.text.files import read_text
+from keras_arch.text.load import load_tokenizer
+from keras_arch.text.tokenizer import Tokenizer
+
+_PIPELINES = ("consecutive_windows", "split", "stream", "windows")
+
+
+def __getattr__(name):
+    if name in _PIPELINES:
+        return getattr(importlib.import_module("keras_arch.text.pipeline"), name)
+    raise AttributeError(f"module 'keras_arch.text' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_PIPELINES])

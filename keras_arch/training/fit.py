@@ -1,0 +1,78 @@
+"""`model.fit` with the callbacks that every recipe wants."""
+
+import sys
+
+from keras_arch.training.callbacks import EarlyStopping, Recorder
+from keras_arch.training.checkpoints import Checkpoints, SaveCheckpoint
+from keras_arch.training.logs import WriteLogs
+
+
+def fit(
+    model,
+    make_data,
+    validation,
+    folder,
+    *,
+    schedule,
+    steps,
+    evaluate_every,
+    log_every=25,
+    micro_batches=1,
+    patience=0,
+    keep=2,
+):
+    """Trains a compiled model in a run folder, from its last checkpoint if it has one.
+
+    Args:
+        model: compiled with a `TokenNats` named "nats" among its `weighted_metrics`.
+        make_data: function of `start_step` that returns an endless dataset of training batches
+            from that update on; `micro_batches` batches each.
+        validation: dataset evaluated every `evaluate_every` updates, to its end.
+        folder: RunFolder.
+        schedule: the optimizer's learning rate schedule.
+        steps: optimizer updates in all; a multiple of `evaluate_every`.
+        evaluate_every: updates between two evaluations, each followed by a checkpoint.
+        log_every: updates between two log rows.
+        micro_batches: batches per update.
+        patience: evaluations without improvement before it stops; then the best weights are
+            loaded. 0 trains to the end and keeps the last weights.
+        keep: newest checkpoints to keep, besides the best.
+
+    Returns:
+        `(progress, row)`: the Progress, and the log row of the weights that the model now has.
+
+    Raises:
+        ValueError: the steps do not divide, or no checkpoint can be loaded.
+        NonFiniteLossError: the loss became NaN or infinite.
+    """
+    check_steps(steps, evaluate_every)
+    checkpoints = Checkpoints(folder / "checkpoints", keep)
+    progress = checkpoints.restore(model)
+    callbacks = [Recorder(progress, schedule, log_every, micro_batches, checkpoints.folder)]
+    if patience:
+        callbacks.append(EarlyStopping(progress, patience))
+    callbacks.append(SaveCheckpoint(checkpoints, progress))
+    callbacks.append(WriteLogs(progress, folder / "log.csv", folder / "events"))
+    if progress.step < steps and not progress.stopped:
+        model.fit(
+            make_data(progress.step),
+            validation_data=validation,
+            initial_epoch=progress.step // evaluate_every,
+            epochs=steps // evaluate_every,
+            steps_per_epoch=evaluate_every * micro_batches,
+            shuffle=False,
+            verbose=1 if sys.stdout.isatty() else 2,
+            callbacks=callbacks,
+        )
+    if patience:
+        return progress, checkpoints.load_best(model, progress)
+    return progress, progress.rows[-1]
+
+
+def check_steps(steps, evaluate_every):
+    """Raises ValueError unless `steps` is a positive multiple of `evaluate_every`."""
+    if evaluate_every < 1 or steps < 1 or steps % evaluate_every:
+        raise ValueError(
+            "steps must be a positive multiple of evaluate_every; received "
+            f"steps={steps}, evaluate_every={evaluate_every}."
+        )

@@ -1,0 +1,88 @@
+"""AdamW as language models use it: decay on matrices, exact moments and clipping."""
+
+import keras
+
+from keras_arch.training.schedules import WarmupCosine
+
+
+@keras.saving.register_keras_serializable(package="keras_arch")
+class AdamW(keras.optimizers.AdamW):
+    """AdamW that decays matrices only and uses the whole gradient of the global batch.
+
+    Weight decay applies to variables of rank two and more (kernels, embedding tables), not to
+    biases and norm scales, whatever their rank. The rule belongs to the class, so a saved and
+    reloaded optimizer still follows it.
+
+    `global_clipnorm` bounds the norm of the whole gradient. Under tf.distribute Keras clips each
+    replica's share before they are summed; here the sum is clipped, as on one device.
+
+    On TensorFlow the gradient of a looked-up table comes as a list of rows, in which a token that
+    occurs twice has two. Keras squares those for the second moment and the norm before it adds
+    them; here they are added first, as on the other backends.
+
+    Args:
+        learning_rate: float or schedule. With `gradient_accumulation_steps=k` a `WarmupCosine`
+            needs `micro_batches=k`.
+        The others are those of `keras.optimizers.AdamW`.
+
+    Raises:
+        ValueError: a WarmupCosine counts other micro-batches than the optimizer.
+
+    Source: Loshchilov & Hutter 2019, algorithm 2; decay on matrices only after Radford et al.
+    2018, section 4.1.
+    """
+
+    def __init__(self, learning_rate=0.001, weight_decay=0.1, **kwargs):
+        micro_batches = kwargs.get("gradient_accumulation_steps") or 1
+        if isinstance(learning_rate, WarmupCosine) and (
+            learning_rate.micro_batches != micro_batches
+        ):
+            raise ValueError(
+                "WarmupCosine(micro_batches=) must equal gradient_accumulation_steps, so that the "
+                f"schedule counts updates; received micro_batches={learning_rate.micro_batches}, "
+                f"gradient_accumulation_steps={micro_batches}."
+            )
+        super().__init__(learning_rate, weight_decay=weight_decay, **kwargs)
+
+    def build(self, variables):
+        """Makes the moments and leaves vectors out of weight decay."""
+        if not self.built:
+            self.exclude_from_weight_decay(var_list=[v for v in variables if not decays(v)])
+        super().build(variables)
+
+    def apply(self, grads, trainable_variables=None):
+        """Updates the variables from gradients that are summed over rows and replicas first."""
+        if keras.backend.backend() == "tensorflow":
+            grads = clip_over_replicas(add_rows(grads), self.global_clipnorm)
+        super().apply(grads, trainable_variables)
+
+
+def decays(variable):
+    """True for matrices: kernels and tables; False for biases and norm scales."""
+    return len(variable.shape) >= 2 and "bias" not in variable.name
+
+
+def add_rows(grads):
+    """Turns TensorFlow's IndexedSlices into dense gradients."""
+    import tensorflow as tf
+
+    return [tf.convert_to_tensor(g) if isinstance(g, tf.IndexedSlices) else g for g in grads]
+
+
+def clip_over_replicas(grads, clip_norm):
+    """Clips the sum of the replicas' gradients and hands each replica an equal share of it.
+
+    Keras sums the shares again when it updates, which gives the clipped sum. Its own clipping of
+    the shares then has nothing left to cut: a share's norm is at most clip_norm / replicas.
+    Returns `grads` unchanged outside a tf.distribute replica, with one replica, or unclipped.
+    """
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    if clip_norm is None or context is None or context.num_replicas_in_sync == 1:
+        return grads
+    present = [g for g in grads if g is not None]
+    total = context.all_reduce(tf.distribute.ReduceOp.SUM, present)
+    clipped, _ = tf.clip_by_global_norm(total, clip_norm)
+    shares = iter([g / context.num_replicas_in_sync for g in clipped])
+    return [None if g is None else next(shares) for g in grads]

@@ -1,0 +1,202 @@
+"""What every model of the catalog must keep."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_arch as ka
+from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, logits, naive_greedy
+
+ROOT = Path(__file__).parents[2]
+every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+
+
+@pytest.fixture
+def token_ids():
+    return np.random.default_rng(1).integers(0, V, (3, 12)).astype("int32")
+
+
+@pytest.fixture
+def ragged():
+    """Left pads, none, right pads."""
+    valid = np.ones((3, 12), "bool")
+    valid[0, :5] = False
+    valid[2, 9:] = False
+    return valid
+
+
+def test_configs_cover_the_catalog():
+    assert {label.split("-")[0] for label in CONFIGS} == set(ka.models.catalog)
+
+
+@every_config
+def test_keras_file_round_trip(config, token_ids, tmp_path):
+    model = build(config)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(logits(again, token_ids), logits(model, token_ids))
+
+
+def test_keras_file_of_another_backend(token_ids, tmp_path):
+    np.save(tmp_path / "token_ids.npy", token_ids)
+    for label, config in CONFIGS.items():
+        model = build(config)
+        model.save(tmp_path / f"{label}.keras")
+        np.save(tmp_path / f"{label}.npy", logits(model, token_ids))
+    others = {"tensorflow", "jax", "torch"} - {keras.backend.backend()}
+    for backend in sorted(others):
+        pytest.importorskip(backend)
+        subprocess.run(
+            [sys.executable, "-m", "tests.contracts.load_elsewhere", str(tmp_path)],
+            cwd=ROOT,
+            env={**os.environ, "KERAS_BACKEND": backend},
+            check=True,
+            timeout=300,
+        )
+
+
+@every_config
+@pytest.mark.parametrize("chunks", [[1] * 12, [3] * 4, [12]], ids=["1", "3", "all"])
+def test_steps_equal_the_full_pass(config, chunks, token_ids, ragged):
+    model = build(config)
+    full = logits(model, token_ids, ragged)
+    stepper = ka.generation.Stepper(model)
+    state = stepper.start(3, CONTEXT)
+    begin = 0
+    for size in chunks:
+        part = slice(begin, begin + size)
+        stepped, state = stepper.step(
+            ops.convert_to_tensor(token_ids[:, part]), ops.convert_to_tensor(ragged[:, part]), state
+        )
+        stepped = ops.convert_to_numpy(stepped)
+        real = ragged[:, part]
+        np.testing.assert_allclose(stepped[real], full[:, part][real], rtol=0, atol=1e-5)
+        begin += size
+
+
+@every_config
+def test_ragged_generation_equals_naive(config):
+    model = build(config)
+    rows = [[1, 2, 3, 4, 5], [7], [9, 8, 7]]
+    generated = ka.generate(model, rows, max_new_tokens=10)
+    np.testing.assert_array_equal(generated.token_ids, naive_greedy(model, rows, 10))
+
+
+@every_config
+def test_later_tokens_change_nothing_before_them(config, token_ids):
+    model = build(config)
+    changed = token_ids.copy()
+    changed[:, 7:] = (changed[:, 7:] + 1) % V
+    before, after = logits(model, token_ids), logits(model, changed)
+    np.testing.assert_array_equal(before[:, :7], after[:, :7])
+    assert not np.allclose(before[:, 7:], after[:, 7:])
+
+
+@every_config
+def test_pads_change_nothing(config, token_ids):
+    model = build(config)
+    alone = logits(model, token_ids[:, :6])
+    for left, right in ((0, 6), (6, 0), (1, 5)):
+        padded = np.full((3, 12), 17, "int32")
+        padded[:, left : 12 - right] = token_ids[:, :6]
+        valid = np.zeros((3, 12), "bool")
+        valid[:, left : 12 - right] = True
+        inside = logits(model, padded, valid)[:, left : 12 - right]
+        np.testing.assert_allclose(inside, alone, rtol=0, atol=1e-5)
+
+
+@every_config
+def test_packed_documents_are_apart(config, token_ids):
+    packed = build(config, packed=True)
+    plain = build(config)
+    segment_ids = np.repeat([[0] * 5 + [1] * 7], 3, axis=0).astype("int32")
+    values = {"token_ids": token_ids, "valid": np.ones((3, 12), "bool")}
+    together = ops.convert_to_numpy(packed({**values, "segment_ids": segment_ids}))
+    np.testing.assert_allclose(together[:, :5], logits(plain, token_ids[:, :5]), atol=1e-5)
+    np.testing.assert_allclose(together[:, 5:], logits(plain, token_ids[:, 5:]), atol=1e-5)
+
+
+CHANGES = {
+    "vocabulary_size": 37,
+    "width": 32,
+    "layers": 3,
+    "heads": 8,
+    "context_length": 30,
+    "dropout": 0.5,
+    "norm_epsilon": 0.1,
+    "initializer_range": 0.2,
+    "tied": None,  # its opposite
+    "hidden_width": 40,
+    "activation": "relu",
+    "use_bias": None,
+    "key_value_heads": 1,
+    "rotary_base": 100.0,
+    "rotary_layout": "interleaved",
+    "rotary_scaling": ka.layers.LinearScaling(4.0),
+    "window": 2,
+}
+
+
+@pytest.mark.parametrize("name", ka.models.catalog)
+def test_every_config_field_has_an_effect(name, token_ids):
+    config = CONFIGS[name]
+    base = _observe(config, token_ids)
+    for field in dataclasses.fields(config):
+        value = CHANGES[field.name]
+        value = not getattr(config, field.name) if value is None else value
+        changed = _observe(dataclasses.replace(config, **{field.name: value}), token_ids)
+        assert any(
+            np.shape(a) != np.shape(b) or not np.array_equal(a, b)
+            for a, b in zip(base, changed, strict=True)
+        ), f"{field.name} changes nothing"
+
+
+def _observe(config, token_ids):
+    """What a config can change: weights, initial scale, outputs, training outputs, the limit."""
+    initial = ka.models.builder(config)(config)
+    model = build(config)
+    values = {"token_ids": token_ids, "valid": np.ones(token_ids.shape, "bool")}
+    trained = ops.convert_to_numpy(model(values, training=True))
+    limit = ka.generation.Stepper(model).context_length
+    scale = ops.convert_to_numpy(initial.weights[0]).std().round(2)
+    shapes = [np.sum([np.prod(w.shape) for w in model.weights]), len(model.weights)]
+    return [shapes, scale, logits(model, token_ids), trained, limit]
+
+
+@every_config
+def test_one_batch_is_learned(config, token_ids):
+    model = ka.models.builder(config)(config)
+    model.compile(
+        optimizer=keras.optimizers.Adam(1e-2),
+        loss=ka.objectives.TokenCrossentropy(),
+    )
+    valid = np.ones(token_ids.shape, "bool")
+    inputs, targets, weights = ka.objectives.next_token(token_ids, valid)
+    arguments = {"sample_weight": weights, "batch_size": 3, "verbose": 0}
+    history = model.fit(inputs, targets, epochs=80, shuffle=False, **arguments)
+    losses = history.history["loss"]
+    assert losses[0] == pytest.approx(np.log(V), abs=0.3)
+    assert losses[-1] < 0.15
+
+
+@every_config
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_is_close(config, policy, token_ids, ragged):
+    full = logits(build(config, scale=0.2), token_ids, ragged)
+    keras.config.set_dtype_policy(policy)
+    mixed = logits(build(config, scale=0.2), token_ids, ragged).astype("float32")
+    assert np.isfinite(mixed).all()
+    tolerance = {"mixed_bfloat16": 2**-6, "mixed_float16": 2**-9}[policy]
+    np.testing.assert_allclose(mixed[ragged], full[ragged], rtol=0, atol=tolerance * 4)
+
+
+@every_config
+def test_parameters_are_counted_without_the_model(config):
+    assert ka.analysis.count_parameters(config) == build(config).count_params()

@@ -1,0 +1,52 @@
+"""Tiny configs of every model in the catalog, in the variants that take other paths."""
+
+import keras
+import numpy as np
+
+import keras_arch as ka
+
+V = 31
+CONTEXT = 24
+
+_SHAPE = {"vocabulary_size": V, "width": 16, "layers": 2, "heads": 4, "context_length": CONTEXT}
+
+#: Label -> config; the label starts with the model's name in the catalog.
+CONFIGS = {
+    "gpt2": ka.models.GPT2Config(**_SHAPE),
+    "gpt2-untied": ka.models.GPT2Config(**_SHAPE, tied=False, use_bias=False),
+    "llama": ka.models.LlamaConfig(**_SHAPE, hidden_width=24),
+    "llama-window": ka.models.LlamaConfig(
+        **_SHAPE, hidden_width=24, key_value_heads=2, window=4, tied=True
+    ),
+}
+
+
+def build(config, seed=0, scale=0.4, **options):
+    """Builds a model with weights large enough for its tokens to matter."""
+    model = ka.models.builder(config)(config, **options)
+    random = np.random.default_rng(seed)
+    for weight in model.weights:
+        weight.assign(random.normal(scale=scale, size=weight.shape))
+    return model
+
+
+def logits(model, token_ids, valid=None):
+    """Returns the model's logits as numpy."""
+    token_ids = np.asarray(token_ids, "int32")
+    valid = np.ones(token_ids.shape, "bool") if valid is None else np.asarray(valid)
+    return keras.ops.convert_to_numpy(model({"token_ids": token_ids, "valid": valid}))
+
+
+def naive_greedy(model, rows, new):
+    """Generates by running the whole model again for each token."""
+    lengths = np.array([len(row) for row in rows])
+    token_ids = np.zeros((len(rows), CONTEXT), "int32")
+    for i, row in enumerate(rows):
+        token_ids[i, : len(row)] = row
+    every_row = np.arange(len(rows))
+    for n in range(new):
+        # Padded on the right to one shape: a token does not see what follows it.
+        valid = np.arange(CONTEXT)[None] < lengths[:, None] + n
+        chosen = logits(model, token_ids, valid)[every_row, lengths + n - 1].argmax(axis=-1)
+        token_ids[every_row, lengths + n] = chosen
+    return np.stack([row[k : k + new] for row, k in zip(token_ids, lengths, strict=True)])

@@ -1,0 +1,220 @@
+import contextlib
+import gc
+import sys
+import weakref
+
+import keras
+import numpy as np
+import pytest
+
+import keras_arch as ka
+from keras_arch.generation import Greedy, Sample, Temperature, TopK
+from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, logits
+
+# The package shows the function under the module's name.
+GENERATE = sys.modules["keras_arch.generation.generate"]
+ROWS = [[1, 2, 3, 4, 5], [7], [9, 8, 7]]
+SAMPLE = Sample(Temperature(0.9), TopK(12))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build(CONFIGS["gpt2"])
+
+
+@pytest.mark.parametrize("sampler", [Greedy(), SAMPLE], ids=["greedy", "sample"])
+def test_a_batch_equals_its_rows_alone(model, sampler):
+    together = ka.generate(model, ROWS, 10, sampler, seed=3)
+    # Row i draws by (seed, i), so a row alone must stand at the same place.
+    for i, row in enumerate(ROWS):
+        alone = ka.generate(model, [row] * (i + 1), 10, sampler, seed=3)
+        np.testing.assert_array_equal(alone.token_ids[i], together.token_ids[i])
+
+
+@pytest.mark.parametrize("pads", [0, 1, 7])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_pads_on_either_side_change_nothing(model, pads, side):
+    width = 5 + pads
+    token_ids, valid = np.full((3, width), 30), np.zeros((3, width), "bool")
+    for i, row in enumerate(ROWS):
+        part = slice(width - len(row), None) if side == "left" else slice(len(row))
+        token_ids[i, part], valid[i, part] = row, True
+    padded = ka.generate(model, token_ids, 10, valid=valid)
+    np.testing.assert_array_equal(padded.token_ids, ka.generate(model, ROWS, 10).token_ids)
+
+
+def test_seeds_reproduce(model):
+    def run(seed):
+        return ka.generate(model, ROWS, 12, SAMPLE, seed=seed).token_ids
+
+    np.testing.assert_array_equal(run(5), run(5))
+    assert not np.array_equal(run(5), run(6))
+    assert not np.array_equal(run(5), run(5 + 2**40))
+    assert not np.array_equal(run(None), run(None))
+
+
+def test_the_same_seed_after_a_reload(model, tmp_path):
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    expected = ka.generate(model, ROWS, 12, SAMPLE, seed=5)
+    np.testing.assert_array_equal(
+        ka.generate(again, ROWS, 12, SAMPLE, seed=5).token_ids, expected.token_ids
+    )
+
+
+def test_log_probabilities_are_the_models_own(model):
+    generated = ka.generate(model, [ROWS[0]], 8, SAMPLE, seed=1)
+    row = np.concatenate([ROWS[0], generated.token_ids[0]])
+    z = logits(model, row[None])[0, 4:-1].astype("float64")
+    expected = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    expected = expected[np.arange(8), generated.token_ids[0]]
+    np.testing.assert_allclose(generated.log_probabilities[0], expected, atol=1e-5)
+
+
+def test_rows_end_with_any_of_the_stop_ids(model):
+    free = ka.generate(model, ROWS, 12)
+    stops = (int(free.token_ids[0, 3]), int(free.token_ids[1, 5]))
+    stopped = ka.generate(model, ROWS, 12, stop_ids=stops)
+    for row, kept, unstopped in zip(stopped.token_ids, stopped.valid, free.token_ids, strict=True):
+        hits = np.flatnonzero(np.isin(unstopped, stops))
+        length = hits[0] + 1 if hits.size else 12
+        np.testing.assert_array_equal(row[:length], unstopped[:length])
+        np.testing.assert_array_equal(kept, np.arange(12) < length)
+        assert not row[length:].any()
+
+
+def _eagerly():
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.disable_jit()
+    return contextlib.nullcontext()
+
+
+def test_the_loop_ends_when_all_rows_have_stopped(model, monkeypatch):
+    rows = [[1, 2, 3], [4]]
+    stops = [int(i) for i in ka.generate(model, rows, 16).token_ids[:, 2]]
+    stepper = ka.generation.Stepper(model)
+    sizes = []
+    step = stepper.step
+
+    def counting(token_ids, *rest):
+        sizes.append(token_ids.shape[1])
+        return step(token_ids, *rest)
+
+    stepper.step = counting
+    decode = sys.modules["keras_arch.generation.decode"].decode
+    token_ids, valid = GENERATE.pad_left(rows, 4)
+    arrays = [keras.ops.convert_to_tensor(x) for x in (token_ids, valid)]
+    limit, seed = keras.ops.convert_to_tensor(np.int32(16)), keras.ops.zeros((2,), "int32")
+    stops = keras.ops.convert_to_tensor(np.array(stops, "int32"))
+    with _eagerly():
+        _, live, _ = decode(stepper, *arrays, 16, limit, Greedy(), seed, stops)
+    longest = keras.ops.convert_to_numpy(live).sum(axis=1).max()
+    assert longest <= 3
+    # The prompt in one pass, then one token at a time and none in vain.
+    assert sizes == [3] + [1] * longest
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    calls = []
+    decode = GENERATE.decode
+
+    def counting(*arguments):
+        calls.append(1)
+        return decode(*arguments)
+
+    monkeypatch.setattr(GENERATE, "decode", counting)
+    return calls
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch runs without a trace")
+def test_lengths_of_one_bucket_share_a_program(traces):
+    model = build(CONFIGS["gpt2"])
+    for length in range(6, 11):
+        ka.generate(model, [[1] * length], max_new_tokens=length)
+    assert len(traces) == 1
+    ka.generate(model, [[1] * 3] * 2, 5)
+    assert len(traces) == 2
+
+
+def test_programs_follow_the_weights(traces):
+    model, other = build(CONFIGS["gpt2"], seed=1), build(CONFIGS["gpt2"], seed=2)
+    ka.generate(model, ROWS, 10)
+    seen = len(traces)
+    model.set_weights(other.get_weights())
+    changed = ka.generate(model, ROWS, 10)
+    if keras.backend.backend() != "torch":
+        assert len(traces) == seen
+    np.testing.assert_array_equal(changed.token_ids, ka.generate(other, ROWS, 10).token_ids)
+
+
+def test_programs_go_with_their_model():
+    model = build(CONFIGS["gpt2"])
+    ka.generate(model, ROWS, 2)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+class Letters:
+    """A tokenizer of the letters a to z, ids 1 to 26."""
+
+    start_id = None
+
+    def encode(self, text):
+        return [ord(letter) - 96 for letter in text]
+
+    def decode(self, ids):
+        return "".join(chr(i + 96) for i in ids)
+
+
+def test_strings_go_in_and_come_out(model):
+    ids = ka.generate(model, [[1, 2], [3]], 6)
+    stop = int(ids.token_ids[0, 4])
+    generated = ka.generate(model, ["ab", "c"], 6, tokenizer=Letters(), stop_ids=[stop])
+    expected = [row[: list(row).index(stop)] if stop in row else row for row in ids.token_ids]
+    assert generated.texts == [Letters().decode(row) for row in expected]
+    assert ka.generate(model, "ab", 6, tokenizer=Letters()).texts == [
+        Letters().decode(ids.token_ids[0])
+    ]
+    assert ids.texts is None
+
+
+def test_empty_prompts(model):
+    assert ka.generate(model, [], 4).token_ids.shape == (0, 4)
+    assert ka.generate(model, [], 4, tokenizer=Letters()).texts == []
+    with pytest.raises(ValueError, match=r"prompts\[1\] is empty"):
+        ka.generate(model, [[1], []], 4)
+    with pytest.raises(ValueError, match=r"prompts\[0\] is empty.*''"):
+        ka.generate(model, ["", "a"], 4, tokenizer=Letters())
+    started = ka.generate(model, [[1], []], 4, bos_id=6)
+    np.testing.assert_array_equal(started.token_ids, ka.generate(model, [[1], [6]], 4).token_ids)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "options", "message"),
+    [
+        ([[1] * 20], {"max_new_tokens": 5}, rf"20 tokens.*max_new_tokens=5.*={CONTEXT}"),
+        ([[1], [2, V]], {}, rf"prompts\[1\] has token id {V}, outside"),
+        ([[-1]], {}, r"prompts\[0\] has token id -1"),
+        ([[1.5]], {}, r"prompts\[0\] must be a list of token ids"),
+        ([1, 2], {}, r"prompts\[0\] must be a list of token ids"),
+        (["a"], {}, r"tokenizer=.*'a'"),
+        ([[1]], {"max_new_tokens": 0}, "max_new_tokens=0"),
+        ([[1]], {"seed": -1}, "seed=-1"),
+        ([[1]], {"seed": 0.5}, r"seed=0\.5"),
+        (np.ones((2, 3), int), {"valid": np.ones((2, 2), bool)}, r"\(2, 3\).*\(2, 2\)"),
+    ],
+)
+def test_bad_input_is_named_before_any_compute(model, traces, prompts, options, message):
+    with pytest.raises(ValueError, match=message):
+        ka.generate(model, prompts, **{"max_new_tokens": 4, **options})
+    assert not traces
+
+
+def test_a_prompt_may_fill_the_context(model):
+    generated = ka.generate(model, [[1] * (CONTEXT - 3)], 3)
+    assert generated.valid.all()

@@ -1,0 +1,136 @@
+import functools
+import itertools
+import json
+
+import pytest
+import regex
+import tensorflow as tf
+
+from keras_arch.text import BytePairTokenizer
+from keras_arch.text.byte_symbols import SYMBOLS
+from tests.text.texts import CORPUS, TEXTS
+
+# Split as in the code published with Radford et al. 2019, with Unicode's own set of spaces.
+GPT2_WORDS = regex.compile(
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+"
+    r"|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+"
+)
+
+
+def reference_encode(tokenizer, text):
+    """Byte-pair encoding word by word: merge the lowest-ranked pair, leftmost first, until none."""
+    ranks = {pair: rank for rank, pair in enumerate(tokenizer.merges)}
+
+    @functools.cache
+    def encode_word(word):
+        parts = [SYMBOLS[byte] for byte in word.encode()]
+        while True:
+            pairs = [pair for pair in itertools.pairwise(parts) if pair in ranks]
+            if not pairs:
+                return [tokenizer.vocabulary[part] for part in parts]
+            best = min(pairs, key=ranks.get)
+            first = next(i for i in range(len(parts)) if tuple(parts[i : i + 2]) == best)
+            parts[first : first + 2] = ["".join(best)]
+
+    return [token for word in GPT2_WORDS.findall(text) for token in encode_word(word)]
+
+
+def test_encode_equals_the_reference(byte_pair):
+    assert [byte_pair.encode(text) for text in TEXTS] == [
+        reference_encode(byte_pair, text) for text in TEXTS
+    ]
+
+
+def test_the_vocabulary_holds_merged_spaces(byte_pair):
+    # Otherwise the tests of splitting could not fail.
+    assert {"ĠĠ", "ĊĊ"} <= byte_pair.vocabulary.keys()
+
+
+def test_training_is_deterministic_and_streams_files(tmp_path, byte_pair):
+    (tmp_path / "a.txt").write_bytes(CORPUS[0].encode())
+    from_files = BytePairTokenizer.train([tmp_path / "a.txt"] * 3, 1500)
+    assert from_files.vocabulary == byte_pair.vocabulary
+    assert from_files.merges == byte_pair.merges
+
+
+def test_training_learns_the_most_frequent_pair_first():
+    tokenizer = BytePairTokenizer.train(["low lower lowest low"], 259)
+    # "lo" and "ow" both occur four times; then "low".
+    assert tokenizer.merges == [("l", "o"), ("lo", "w")]
+    assert tokenizer.vocabulary_size == 259
+    assert len(tokenizer.encode("low")) == 1
+
+
+def test_a_small_corpus_gives_a_small_vocabulary():
+    assert BytePairTokenizer.train(["ab"], 10_000).vocabulary_size == 258
+
+
+def test_the_name_of_the_end_token_is_plain_text(byte_pair):
+    end = byte_pair.special_ids["end"]
+    text = "a<|endoftext|>b"
+    assert end not in byte_pair.encode(text)
+    assert end not in byte_pair.encode_tensor(tf.constant([text])).flat_values.numpy()
+    assert byte_pair.decode([end]) == "<|endoftext|>"
+    assert byte_pair.decode_tensor(tf.constant([[end]])).numpy()[0] == b"<|endoftext|>"
+
+
+def test_half_a_character_decodes_to_the_replacement_character(byte_pair):
+    half = [byte_pair.vocabulary[SYMBOLS["\u4e2d".encode()[0]]]]
+    assert byte_pair.decode(half) == "\ufffd"
+    assert byte_pair.decode_tensor(tf.constant([half])).numpy()[0].decode() == "\ufffd"
+
+
+def test_a_half_surrogate_is_refused(byte_pair):
+    with pytest.raises(ValueError, match=r"received '\\ud800' at position 1"):
+        byte_pair.encode("a\ud800")
+
+
+def test_published_files_load(tmp_path):
+    # The form of GPT-2's files: the end token last, a version line, no more than that.
+    vocabulary = {symbol: i for i, symbol in enumerate([*SYMBOLS, "Ġt", "he", "<|endoftext|>"])}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nĠ t\nh e\n", encoding="utf-8")
+    (tmp_path / "tokenizer.json").write_text('{"end_token": "<|endoftext|>"}')
+    tokenizer = BytePairTokenizer.load(tmp_path)
+    assert tokenizer.special_ids == {"end": 258}
+    assert tokenizer.encode(" the") == [256, 257]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"vocabulary_size": 256}, "at least 257; received vocabulary_size=256"),
+        ({"sources": []}, "must hold some text"),
+        ({"sources": ["", ""]}, "must hold some text"),
+        ({"sources": "abc"}, "must be a list of texts and paths; received 'abc'"),
+        ({"end_token": "end"}, "received end_token='end'"),
+        ({"end_token": ""}, "received end_token=''"),
+        ({"end_token": "<end token>"}, "received end_token='<end token>'"),
+        ({"end_token": "<\u00e9>"}, "received end_token="),
+    ],
+)
+def test_wrong_training_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        BytePairTokenizer.train(**{"sources": ["abc"], "vocabulary_size": 300, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("change", "merges", "message"),
+    [
+        ({"a": 999}, [], "each id from 0 to 257 once"),
+        ({"<|endoftext|>": None}, [], r"without \['<\|endoftext\|>'\]"),
+        ({"Ġ": None}, [], r"without \['Ġ'\]"),
+        ({"ab": None}, [("a", "b")], r"received \('a', 'b'\)"),
+        ({}, [("a",)], r"received \('a',\)"),
+        ({"ab": None, "\u4e2d": 257}, [], "received the token '\u4e2d'"),
+    ],
+)
+def test_wrong_vocabularies_are_refused(change, merges, message):
+    vocabulary = {token: i for i, token in enumerate([*SYMBOLS, "<|endoftext|>", "ab"])}
+    vocabulary = {**vocabulary, **change}
+    vocabulary = {token: token_id for token, token_id in vocabulary.items() if token_id is not None}
+    if None in change.values():
+        ids = range(len(vocabulary))
+        vocabulary = dict(zip(vocabulary, ids, strict=True))
+    with pytest.raises(ValueError, match=message):
+        BytePairTokenizer(vocabulary, merges)

@@ -1,0 +1,1 @@
+"""Asks SavedModels through TensorFlow's C API: ctypes and NumPy, no Python TensorFlow."""

@@ -1,0 +1,66 @@
+"""The protocol-buffer wire format, as far as reading a message's fields needs it.
+
+Source: protobuf.dev, "Encoding".
+"""
+
+from collections.abc import Iterator
+
+_VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
+
+
+def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+    """Yields `(field number, value)` in the order of the message.
+
+    A varint comes as a non-negative int, everything else as a view of its bytes.
+    Raises ValueError where the bytes are no message.
+    """
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        number, wire_type = key >> 3, key & 7
+        if wire_type == _VARINT:
+            value, at = _varint(message, at)
+            yield number, value
+            continue
+        if wire_type == _LENGTH_DELIMITED:
+            length, at = _varint(message, at)
+        elif wire_type in (_FIXED64, _FIXED32):
+            length = 8 if wire_type == _FIXED64 else 4
+        else:
+            raise ValueError(f"not a protocol buffer: wire type {wire_type}.")
+        if at + length > len(message):
+            raise ValueError("not a protocol buffer: it ends inside a field.")
+        yield number, message[at : at + length]
+        at += length
+
+
+def values(message: memoryview, number: int) -> list[int | memoryview]:
+    """Every value of a repeated field."""
+    return [value for found, value in fields(message) if found == number]
+
+
+def value(message: memoryview, number: int, default: int | memoryview) -> int | memoryview:
+    """The value of a singular field: the last one written, or the default."""
+    return (values(message, number) or [default])[-1]
+
+
+def text(view: memoryview) -> str:
+    """The string in a string field."""
+    return str(view, "utf-8")
+
+
+def signed(varint: int) -> int:
+    """The int64 that a varint stands for."""
+    return varint - (1 << 64) if varint >= 1 << 63 else varint
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    result = shift = 0
+    while at < len(message):
+        byte = message[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return result, at
+    raise ValueError("not a protocol buffer: it ends inside a number.")
