@@ -19,9 +19,7 @@ def compile_function(function, variables):
         return _compile_tensorflow(function)
     if keras.backend.backend() == "jax":
         return _compile_jax(function, variables)
-    import torch
-
-    return torch.no_grad()(function)
+    return _compile_torch(function)
 
 
 def _compile_tensorflow(function):
@@ -50,6 +48,16 @@ def _compile_jax(function, variables):
             return function(*arguments)
 
     return lambda *arguments: program([v.value for v in variables], *arguments)
+
+
+def _compile_torch(function):
+    import torch
+
+    @torch.no_grad()
+    def call(*arguments):
+        return function(*map(keras.ops.convert_to_tensor, arguments))
+
+    return call
 
 
 def sum_over_replicas(x):

@@ -92,10 +92,9 @@ class Generator:
         if key not in self.programs:
 
             def run(token_ids, valid, limit, seed, stop_ids):
-                arrays = [
-                    ops.convert_to_tensor(x) for x in (token_ids, valid, limit, seed, stop_ids)
-                ]
-                return decode(self.stepper, *arrays[:2], buffer, arrays[2], sampler, *arrays[3:])
+                return decode(
+                    self.stepper, token_ids, valid, buffer, limit, sampler, seed, stop_ids
+                )
 
             self.programs[key] = compile_function(run, variables)
         return self.programs[key]

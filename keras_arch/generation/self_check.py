@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_arch.backend import compile_function
 from keras_arch.generation.graph import Ref, time_values
 from keras_arch.layers.part import Part
 
@@ -43,31 +44,39 @@ def check_steps(stepper):
         ValueError: Names the first layer whose outputs differ, that loses the time axis, or that
             cannot run on a part of a sequence.
     """
+    faults = []
+
+    def run(token_ids, valid, *context):
+        context = dict(zip(stepper.context_inputs, context, strict=True))
+        whole = _run_whole(stepper, token_ids, valid, context)
+        chunks, fault = _run_in_chunks(stepper, token_ids, valid, context)
+        faults.append(fault)
+        return [
+            (whole[call.output], [values.get(call.output) for values in chunks])
+            for call in stepper.time_calls
+        ]
+
     token_ids = np.arange(2 * TIME, dtype="int32").reshape(2, TIME) % 2
     valid = np.arange(TIME)[None] >= np.array([[0], [2]])
-    context = {name: _ones(stepper.graph.specs[name]) for name in stepper.context_inputs}
-    whole = {Ref(name, 0, 0): value for name, value in context.items()}
-    whole |= _chunk(token_ids, valid, 0, TIME)
-    for call in stepper.graph.calls:
-        call.run(whole)
-    chunks, fault = _run_in_chunks(stepper, token_ids, valid, context)
-    for call in stepper.time_calls:
-        parts = [values.get(call.output) for values in chunks]
+    context = [_ones(stepper.graph.specs[name]) for name in stepper.context_inputs]
+    outputs = compile_function(run, stepper.variables)(token_ids, valid, *context)
+    for call, (whole, parts) in zip(stepper.time_calls, outputs, strict=True):
         if any(part is None for part in parts):
-            raise _refusal(call, f"it cannot run on a part of a sequence ({fault})")
-        _compare(call, whole[call.output], parts, valid)
+            raise _refusal(call, f"it cannot run on a part of a sequence ({faults[0]})")
+        _compare(call, whole, parts, valid)
 
 
 def _ones(spec):
     shape = [2, *(TIME if size is None else size for size in spec.shape[1:])]
-    return ops.ones(shape, spec.dtype)
+    return np.ones(shape, keras.backend.standardize_dtype(spec.dtype))
 
 
-def _chunk(token_ids, valid, begin, end):
-    part = slice(begin, end)
-    return time_values(
-        ops.convert_to_tensor(token_ids[:, part]), ops.convert_to_tensor(valid[:, part])
-    )
+def _run_whole(stepper, token_ids, valid, context):
+    values = time_values(token_ids, valid)
+    values |= {Ref(name, 0, 0): value for name, value in context.items()}
+    for call in stepper.graph.calls:
+        call.run(values)
+    return values
 
 
 def _run_in_chunks(stepper, token_ids, valid, context):
@@ -75,7 +84,8 @@ def _run_in_chunks(stepper, token_ids, valid, context):
     state = stepper.start(2, TIME, context)
     chunks, begin = [], 0
     for size in CHUNKS:
-        chunks.append(_chunk(token_ids, valid, begin, begin + size))
+        part = slice(begin, begin + size)
+        chunks.append(time_values(token_ids[:, part], valid[:, part]))
         try:
             state = stepper.run(chunks[-1], state)
         except Exception as error:  # whatever a foreign layer raises is its refusal

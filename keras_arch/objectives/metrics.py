@@ -32,7 +32,8 @@ class TokenNats(keras.metrics.Metric):
 
     def mean(self):
         """Returns the nats per token so far, float32 scalar; 0 before the first token."""
-        return self.total / ops.where(self.count > 0, self.count, 1.0)
+        count = ops.convert_to_tensor(self.count)
+        return self.total / ops.where(count > 0, count, 1.0)
 
     def result(self):
         """Returns the nats per token so far, float32 scalar."""

@@ -2,9 +2,12 @@
 
 import sys
 
+import keras
+
 from keras_arch.training.callbacks import EarlyStopping, Recorder
 from keras_arch.training.checkpoints import Checkpoints, SaveCheckpoint
 from keras_arch.training.logs import WriteLogs
+from keras_arch.training.torch_seed import ReseedTorch
 
 
 def fit(
@@ -49,6 +52,8 @@ def fit(
     checkpoints = Checkpoints(folder / "checkpoints", keep)
     progress = checkpoints.restore(model)
     callbacks = [Recorder(progress, schedule, log_every, micro_batches, checkpoints.folder)]
+    if keras.backend.backend() == "torch":
+        callbacks.append(ReseedTorch(progress))
     if patience:
         callbacks.append(EarlyStopping(progress, patience))
     callbacks.append(SaveCheckpoint(checkpoints, progress))

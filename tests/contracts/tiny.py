@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 import keras_arch as ka
+from keras_arch.backend import compile_function
 
 V = 31
 CONTEXT = 24
@@ -37,6 +38,25 @@ def logits(model, token_ids, valid=None):
     return keras.ops.convert_to_numpy(model({"token_ids": token_ids, "valid": valid}))
 
 
+def stepped_logits(model, token_ids, valid, chunks, context=None):
+    """Returns the logits that a `Stepper` gives for chunks of these sizes, put together."""
+    stepper = ka.generation.Stepper(model)
+    context = context or {}
+
+    def run(token_ids, valid, *values):
+        state = stepper.start(len(token_ids), CONTEXT, dict(zip(context, values, strict=True)))
+        outputs, begin = [], 0
+        for size in chunks:
+            part = slice(begin, begin + size)
+            output, state = stepper.step(token_ids[:, part], valid[:, part], state)
+            outputs.append(output)
+            begin += size
+        return keras.ops.concatenate(outputs, axis=1)
+
+    run = compile_function(run, stepper.variables)
+    return keras.ops.convert_to_numpy(run(token_ids, valid, *context.values()))
+
+
 def naive_greedy(model, rows, new):
     """Generates by running the whole model again for each token."""
     lengths = np.array([len(row) for row in rows])
@@ -47,6 +67,7 @@ def naive_greedy(model, rows, new):
     for n in range(new):
         # Padded on the right to one shape: a token does not see what follows it.
         valid = np.arange(CONTEXT)[None] < lengths[:, None] + n
-        chosen = logits(model, token_ids, valid)[every_row, lengths + n - 1].argmax(axis=-1)
+        scores = model.predict_on_batch({"token_ids": token_ids, "valid": valid})
+        chosen = scores[every_row, lengths + n - 1].argmax(axis=-1)
         token_ids[every_row, lengths + n] = chosen
     return np.stack([row[k : k + new] for row, k in zip(token_ids, lengths, strict=True)])

@@ -1,0 +1,181 @@
+import dataclasses
+import importlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import keras_arch as ka
+
+PROJECT = pathlib.Path(__file__).parents[2]
+TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
+
+
+@pytest.fixture
+def recipe(monkeypatch):
+    """The recipe as a module, with the export (tested in tests/serving) noted down instead."""
+    monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
+    module = importlib.import_module("train_gpt")
+    exports = []
+    monkeypatch.setattr(
+        module,
+        "export_model",
+        lambda folder, max_new_tokens: exports.append((folder, max_new_tokens)),
+    )
+    module.exports = exports
+    return module
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def small(recipe, folder, corpus, **changes):
+    settings = recipe.Settings(
+        run_folder=folder,
+        data=str(corpus),
+        layers=1,
+        heads=1,
+        width=8,
+        context=8,
+        batch_size=4,
+        steps=4,
+        evaluate_every=2,
+        evaluation_batch_size=16,
+        warmup_steps=1,
+        samples=2,
+        sample_tokens=10,
+        jit_compile="auto" if keras.backend.backend() == "jax" else "no",
+    )
+    return dataclasses.replace(settings, **changes)
+
+
+def test_a_run_writes_its_folder_and_the_same_command_prints_it(recipe, tmp_path, corpus, capsys):
+    settings = small(recipe, tmp_path / "run", corpus)
+    recipe.main(settings)
+    folder = tmp_path / "run"
+    report = json.loads((folder / "report.json").read_text())
+    assert report["backend"] == keras.backend.backend()
+    assert report["steps"] == 4
+    assert report["validation_tokens"] == len(TEXT) - int(len(TEXT) * 0.9) - 1
+    assert report["perplexity"] == pytest.approx(np.exp(report["validation_loss"]))
+    assert report["validation_loss"] == pytest.approx(validation_loss(folder), rel=1e-4)
+    assert (folder / "curves.png").stat().st_size > 1000
+    assert len((folder / "samples.txt").read_text().split("\n\n----\n\n")) == 2
+    assert len((folder / "log.csv").read_text().splitlines()) == 3
+    assert recipe.exports == [(folder, 4)]
+    capsys.readouterr()
+    before = (folder / "report.json").stat().st_mtime_ns
+    recipe.main(settings)
+    assert json.loads(capsys.readouterr().out) == report
+    assert (folder / "report.json").stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match="was started with width=8; received width=16"):
+        recipe.main(dataclasses.replace(settings, width=16))
+
+
+def validation_loss(folder):
+    """The saved model's mean cross-entropy on the last tenth of the text, by numpy."""
+    model = keras.saving.load_model(folder / "model.keras", compile=False)
+    tokenizer = ka.text.load_tokenizer(folder / "tokenizer")
+    ids = np.array(tokenizer.encode(TEXT))[int(len(TEXT) * 0.9) :]
+    total = 0.0
+    for start in range(0, len(ids) - 1, 8):
+        row = ids[start : start + 9]
+        inputs = {"token_ids": row[None, :-1], "valid": np.ones((1, len(row) - 1), bool)}
+        logits = keras.ops.convert_to_numpy(model(inputs))[0].astype("float64")
+        logits -= logits.max(-1, keepdims=True)
+        nats = np.log(np.exp(logits).sum(-1)) - logits[np.arange(len(row) - 1), row[1:]]
+        total += nats.sum()
+    return total / (len(ids) - 1)
+
+
+def test_other_settings_run_too(recipe, tmp_path, corpus):
+    settings = small(
+        recipe,
+        tmp_path / "run",
+        corpus,
+        architecture="llama",
+        heads=2,
+        tokenizer="byte_pair",
+        vocabulary_size=270,
+        accumulate=2,
+        dropout=0.1,
+        label_smoothing=0.1,
+        precision="bfloat16",
+        patience=1,
+    )
+    recipe.main(settings)
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["validation_tokens"] < report["validation_characters"]
+    bits = report["validation_loss"] * report["validation_tokens"] / np.log(2)
+    assert report["bits_per_character"] == pytest.approx(bits / report["validation_characters"])
+    tokenizer = ka.text.load_tokenizer(tmp_path / "run" / "tokenizer")
+    assert isinstance(tokenizer, ka.text.BytePairTokenizer)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 5}, "steps=5, evaluate_every=2"),
+        ({"accumulate": 3}, "accumulate=3, batch_size=4"),
+        ({"accumulate": 0}, "accumulate=0, batch_size=4"),
+        ({"strategy": "multiworker"}, "multiworker|several workers"),
+        ({"batch_size": 0, "accumulate": 1}, "batch_size=0"),
+    ],
+)
+def test_bad_settings_are_named_before_anything_is_written(
+    recipe, tmp_path, corpus, changes, message
+):
+    with pytest.raises(ValueError, match=message):
+        recipe.main(small(recipe, tmp_path / "run", corpus, **changes))
+    assert not (tmp_path / "run").exists()
+
+
+def start(folder, corpus, *more):
+    """Starts the recipe as a user does, for longer than any test."""
+    flags = ["--layers=1", "--heads=1", "--width=8", "--context=8", "--batch-size=4"]
+    flags += [
+        "--steps=200000",
+        "--evaluate-every=20",
+        "--run-folder",
+        str(folder),
+        "--data",
+        str(corpus),
+        *more,
+    ]
+    return subprocess.Popen(
+        [sys.executable, str(PROJECT / "recipes" / "train_gpt.py"), *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(PROJECT)},
+    )
+
+
+def test_sigterm_ends_with_a_line_how_to_go_on(tmp_path, corpus):
+    process = start(tmp_path / "run", corpus)
+    for line in process.stdout:
+        if line.startswith("Epoch 2/"):
+            process.send_signal(signal.SIGTERM)
+            break
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 143, err
+    assert "interrupted by SIGTERM. To go on from the last checkpoint" in out
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+
+
+def test_an_error_is_one_line(tmp_path, corpus):
+    process = start(tmp_path / "run", corpus, "--heads", "3")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    last = err.strip().splitlines()[-1]
+    assert last == "train_gpt: heads must divide width; received width=8, heads=3."

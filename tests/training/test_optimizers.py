@@ -1,0 +1,136 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_arch.training import AdamW, WarmupCosine
+from tests.training import tiny
+
+
+def variable(value, name):
+    return keras.Variable(np.array(value, "float32"), name=name)
+
+
+def numpy(v):
+    return keras.ops.convert_to_numpy(v.value)
+
+
+def apply(optimizer, gradients, variables):
+    optimizer.apply(
+        [keras.ops.convert_to_tensor(np.array(g, "float32")) for g in gradients], variables
+    )
+
+
+def adamw(weights, gradients, rates, decay, clip, beta_1=0.9, beta_2=0.99, epsilon=1e-7):
+    """Loshchilov & Hutter 2019, algorithm 2, in float64; Keras' place of epsilon."""
+    weights = [np.array(w, "float64") for w in weights]
+    first = [np.zeros_like(w) for w in weights]
+    second = [np.zeros_like(w) for w in weights]
+    for t, (step_gradients, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
+        norm = np.sqrt(sum(np.sum(np.square(g)) for g in step_gradients))
+        for i, g in enumerate(step_gradients):
+            g = np.array(g) * min(1.0, clip / norm)
+            if weights[i].ndim > 1:
+                weights[i] -= rate * decay * weights[i]
+            first[i] = beta_1 * first[i] + (1 - beta_1) * g
+            second[i] = beta_2 * second[i] + (1 - beta_2) * g**2
+            alpha = rate * np.sqrt(1 - beta_2**t) / (1 - beta_1**t)
+            weights[i] -= alpha * first[i] / (np.sqrt(second[i]) + epsilon)
+    return weights
+
+
+def test_steps_equal_the_algorithm():
+    rng = np.random.default_rng(0)
+    start = [rng.normal(size=(3, 4)), rng.normal(size=(4,))]
+    gradients = [[rng.normal(size=(3, 4)) * s, rng.normal(size=(4,)) * s] for s in (3, 0.1, 1)]
+    schedule = WarmupCosine(0.01, 0.001, 2, 5)
+    optimizer = AdamW(schedule, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0)
+    variables = [variable(start[0], "kernel"), variable(start[1], "bias")]
+    for g in gradients:
+        apply(optimizer, g, variables)
+    expected = adamw(start, gradients, [0.01 / 3, 0.02 / 3, 0.01], decay=0.1, clip=1.0)
+    for v, e in zip(variables, expected, strict=True):
+        np.testing.assert_allclose(numpy(v), e, rtol=1e-5)
+
+
+def decayed(optimizer, variables):
+    """Which of the variables a step with zero gradients shrinks by 1 - rate * decay."""
+    before = [numpy(v).copy() for v in variables]
+    apply(optimizer, [np.zeros(v.shape) for v in variables], variables)
+    found = []
+    for v, b in zip(variables, before, strict=True):
+        now = numpy(v)
+        shrinks = np.allclose(now, b * (1 - 0.5 * 0.1), rtol=1e-6) and not np.array_equal(now, b)
+        assert shrinks or np.array_equal(now, b)
+        found.append(shrinks)
+    return found
+
+
+def test_decays_matrices_only():
+    variables = [
+        variable(np.ones((3, 4)), "kernel"),
+        variable(np.ones((3, 4)), "table"),
+        variable(np.ones((2, 3, 4)), "kernel"),
+        variable(np.ones(4), "bias"),
+        variable(np.ones((3, 4)), "bias"),
+        variable(np.ones(4), "gamma"),
+    ]
+    optimizer = AdamW(0.5, weight_decay=0.1)
+    assert decayed(optimizer, variables) == [True, True, True, False, False, False]
+
+
+def test_decay_rule_survives_saving(tmp_path):
+    model = tiny.model()
+    model.compile(AdamW(0.5, weight_decay=0.1, global_clipnorm=1.0), "mse")
+    model.optimizer.build(model.trainable_variables)
+    model.save(tmp_path / "model.keras")
+    copy = keras.saving.load_model(tmp_path / "model.keras")
+    assert type(copy.optimizer) is AdamW
+    assert copy.optimizer.get_config() == model.optimizer.get_config()
+    for v in copy.trainable_variables:
+        v.assign(keras.ops.ones(v.shape))
+    expected = [v.name in ("embeddings", "kernel") for v in copy.trainable_variables]
+    assert set(expected) == {True, False}
+    assert decayed(copy.optimizer, copy.trainable_variables) == expected
+
+
+def test_accumulated_steps_follow_the_schedule_by_updates():
+    rng = np.random.default_rng(1)
+    start = rng.normal(size=(3, 4))
+    gradients = [rng.normal(size=(3, 4)) for _ in range(6)]
+    schedule = {k: WarmupCosine(0.1, 0.001, 1, 3, micro_batches=k) for k in (1, 2)}
+    plain = variable(start, "kernel")
+    accumulated = variable(start, "kernel")
+    one = AdamW(schedule[1], global_clipnorm=1.0)
+    two = AdamW(schedule[2], global_clipnorm=1.0, gradient_accumulation_steps=2)
+    for i in range(0, 6, 2):
+        apply(one, [(gradients[i] + gradients[i + 1]) / 2], [plain])
+        apply(two, [gradients[i]], [accumulated])
+        apply(two, [gradients[i + 1]], [accumulated])
+    np.testing.assert_allclose(numpy(accumulated), numpy(plain), atol=1e-6)
+    assert not np.allclose(numpy(plain), start, atol=1e-2)
+
+
+def test_refuses_a_schedule_that_counts_other_steps():
+    schedule = WarmupCosine(1e-3, 1e-4, 1, 10)
+    with pytest.raises(ValueError, match="micro_batches=1, gradient_accumulation_steps=4"):
+        AdamW(schedule, gradient_accumulation_steps=4)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="IndexedSlices are TensorFlow's"
+)
+def test_rows_of_a_token_that_occurs_twice_are_added_before_they_are_squared():
+    import tensorflow as tf
+
+    rng = np.random.default_rng(2)
+    start, rows = rng.normal(size=(4, 3)), rng.normal(size=(2, 5, 3)) * 3
+    indices = [1, 3, 1, 1, 0]
+    dense = np.zeros((2, 4, 3))
+    np.add.at(dense, (slice(None), indices), rows)
+    table = variable(start, "table")
+    optimizer = AdamW(0.01, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0)
+    for values in rows.astype("float32"):
+        gradient = tf.IndexedSlices(tf.constant(values), tf.constant(indices), tf.constant([4, 3]))
+        optimizer.apply([gradient], [table])
+    expected = adamw([start], [[g] for g in dense], [0.01, 0.01], decay=0.1, clip=1.0)
+    np.testing.assert_allclose(numpy(table), expected[0], rtol=1e-5)
