@@ -54,7 +54,7 @@ def group_queries(query, key_value_heads):
         return query
     batch, time = ops.shape(query)[0], ops.shape(query)[2]
     rows = query.shape[1] // key_value_heads * time
-    return ops.reshape(query, (batch, key_value_heads, rows, query.shape[3]))
+    return ops.reshape(query, (batch, key_value_heads, rows, ops.shape(query)[3]))
 
 
 def ungroup_queries(x, heads, time):

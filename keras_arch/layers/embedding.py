@@ -7,6 +7,16 @@ from keras_arch.checks import check_positive
 from keras_arch.layers.part import Part, fresh
 
 
+def lookup(table, ids):
+    """Returns rows of a table, `[..., D]` for ids `[...]`, with a dense gradient by the table.
+
+    On TensorFlow the gradient of `take` alone is a list of rows, one for each occurrence, and
+    Keras's optimizers square those before they add them (Keras 3.15): Adam's second moment and the
+    clip norm come out wrong. The gradient of the product is dense; compilers drop the product.
+    """
+    return ops.take(table * 1.0, ids, axis=0)
+
+
 @keras.saving.register_keras_serializable(package="keras_arch")
 class TokenEmbedding(Part):
     """Looks tokens up in a table `[V, D]`; with `reverse=True` scores them all by the same table.
@@ -50,7 +60,7 @@ class TokenEmbedding(Part):
         table = ops.cast(self.table, self.compute_dtype)
         if reverse:
             return ops.matmul(inputs, ops.transpose(table))
-        x = ops.take(table, inputs, axis=0)
+        x = lookup(table, inputs)
         return x if self.scale == 1.0 else x * self.scale
 
     def compute_output_spec(self, inputs, reverse=False):

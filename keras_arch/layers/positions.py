@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_arch.checks import check_positive
+from keras_arch.layers.embedding import lookup
 from keras_arch.layers.part import Part, fresh
 
 
@@ -115,7 +116,7 @@ class LearnedPositions(Part):
 
     def call(self, positions):
         check_context(positions.shape[1], self.context_length)
-        return ops.take(ops.cast(self.table, self.compute_dtype), positions, axis=0)
+        return lookup(ops.cast(self.table, self.compute_dtype), positions)
 
     def compute_output_spec(self, positions):
         check_context(positions.shape[1], self.context_length)

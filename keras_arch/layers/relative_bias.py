@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_arch.checks import check_positive
+from keras_arch.layers.embedding import lookup
 from keras_arch.layers.part import Part, fresh
 
 
@@ -115,7 +116,7 @@ class RelativeBias(DistanceBias):
         """Returns float `[B, N, T, S]` for positions `[B, T]` and `[B, S]`."""
         distance = key_positions[:, None, :] - query_positions[:, :, None]
         bucket = relative_bucket(distance, self.buckets, self.max_distance, self.bidirectional)
-        bias = ops.take(ops.cast(self.table, self.compute_dtype), bucket, axis=0)
+        bias = lookup(ops.cast(self.table, self.compute_dtype), bucket)
         return ops.transpose(bias, (0, 3, 1, 2))
 
 

@@ -1,4 +1,4 @@
-"""AdamW as language models use it: decay on matrices, exact moments and clipping."""
+"""AdamW as language models use it: decay on matrices, exact clipping."""
 
 import keras
 
@@ -15,10 +15,6 @@ class AdamW(keras.optimizers.AdamW):
 
     `global_clipnorm` bounds the norm of the whole gradient. Under tf.distribute Keras clips each
     replica's share before they are summed; here the sum is clipped, as on one device.
-
-    On TensorFlow the gradient of a looked-up table comes as a list of rows, in which a token that
-    occurs twice has two. Keras squares those for the second moment and the norm before it adds
-    them; here they are added first, as on the other backends.
 
     Args:
         learning_rate: float or schedule. With `gradient_accumulation_steps=k` a `WarmupCosine`
@@ -51,22 +47,15 @@ class AdamW(keras.optimizers.AdamW):
         super().build(variables)
 
     def apply(self, grads, trainable_variables=None):
-        """Updates the variables from gradients that are summed over rows and replicas first."""
+        """Updates the variables from gradients that are summed over replicas first."""
         if keras.backend.backend() == "tensorflow":
-            grads = clip_over_replicas(add_rows(grads), self.global_clipnorm)
+            grads = clip_over_replicas(grads, self.global_clipnorm)
         super().apply(grads, trainable_variables)
 
 
 def decays(variable):
     """True for matrices: kernels and tables; False for biases and norm scales."""
     return len(variable.shape) >= 2 and "bias" not in variable.name
-
-
-def add_rows(grads):
-    """Turns TensorFlow's IndexedSlices into dense gradients."""
-    import tensorflow as tf
-
-    return [tf.convert_to_tensor(g) if isinstance(g, tf.IndexedSlices) else g for g in grads]
 
 
 def clip_over_replicas(grads, clip_norm):

@@ -114,23 +114,3 @@ def test_refuses_a_schedule_that_counts_other_steps():
     schedule = WarmupCosine(1e-3, 1e-4, 1, 10)
     with pytest.raises(ValueError, match="micro_batches=1, gradient_accumulation_steps=4"):
         AdamW(schedule, gradient_accumulation_steps=4)
-
-
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="IndexedSlices are TensorFlow's"
-)
-def test_rows_of_a_token_that_occurs_twice_are_added_before_they_are_squared():
-    import tensorflow as tf
-
-    rng = np.random.default_rng(2)
-    start, rows = rng.normal(size=(4, 3)), rng.normal(size=(2, 5, 3)) * 3
-    indices = [1, 3, 1, 1, 0]
-    dense = np.zeros((2, 4, 3))
-    np.add.at(dense, (slice(None), indices), rows)
-    table = variable(start, "table")
-    optimizer = AdamW(0.01, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0)
-    for values in rows.astype("float32"):
-        gradient = tf.IndexedSlices(tf.constant(values), tf.constant(indices), tf.constant([4, 3]))
-        optimizer.apply([gradient], [table])
-    expected = adamw([start], [[g] for g in dense], [0.01, 0.01], decay=0.1, clip=1.0)
-    np.testing.assert_allclose(numpy(table), expected[0], rtol=1e-5)

@@ -1,0 +1,108 @@
+"""An example of every public layer with the arrays it takes: name -> (function, arrays).
+
+Options differ from their defaults, so that one that is lost in a config is noticed.
+"""
+
+import keras
+import numpy as np
+
+from keras_arch import layers
+from tests.layers import rows
+
+TOKEN_IDS = np.arange(rows.BATCH * rows.TIME, dtype="int32").reshape(rows.BATCH, rows.TIME) % 11
+#: What attention takes.
+ATTENTION_INPUTS = (rows.inputs(), rows.POSITIONS, rows.VALID)
+
+
+def attention(**options):
+    return layers.SelfAttention(
+        4,
+        4,
+        key_value_heads=2,
+        use_bias=True,
+        rotary=layers.Rotary(500.0, "interleaved", layers.YarnScaling(2.0, 32, 16.0, 2.0)),
+        query_norm=layers.RMSNorm(1e-5, name="query_norm"),
+        key_norm=layers.RMSNorm(1e-5, name="key_norm"),
+        window=3,
+        logit_cap=20.0,
+        scale=0.3,
+        dropout=0.1,
+        kernel_initializer=keras.initializers.RandomNormal(stddev=0.3),
+        output_initializer="glorot_normal",
+        **options,
+    )
+
+
+def feedforward(**options):
+    return layers.FeedForward(
+        12, "gelu_tanh", False, 0.1, "he_normal", keras.initializers.RandomNormal(), **options
+    )
+
+
+def norm(**options):
+    return keras.layers.LayerNormalization(epsilon=1e-6, **options)
+
+
+def decoder_block(**options):
+    return layers.DecoderBlock(
+        layers.PreNorm(attention(), norm(), 0.2),
+        layers.SandwichNorm(feedforward(), norm(), layers.RMSNorm(name="output_norm")),
+        **options,
+    )
+
+
+EXAMPLES = {
+    "AlibiBias": (lambda **o: layers.AlibiBias(3, **o), (rows.POSITIONS,)),
+    "CausalLMHead": (
+        lambda **o: layers.CausalLMHead(11, True, 5.0, "he_normal", **o),
+        (rows.inputs(),),
+    ),
+    "DecoderBlock": (decoder_block, ATTENTION_INPUTS),
+    "FeedForward": (feedforward, (rows.inputs(),)),
+    "GatedFeedForward": (
+        lambda **o: layers.GatedFeedForward(12, "silu", False, 0.1, "he_normal", "ones", **o),
+        (rows.inputs(),),
+    ),
+    "LayerNorm": (lambda **o: layers.LayerNorm(1e-4, False, **o), (rows.inputs(),)),
+    "LearnedPositions": (
+        lambda **o: layers.LearnedPositions(7, 8, keras.initializers.RandomNormal(), **o),
+        (rows.POSITIONS,),
+    ),
+    "ParallelBlock": (
+        lambda **o: layers.ParallelBlock(attention(), feedforward(), norm(), 0.3, **o),
+        ATTENTION_INPUTS,
+    ),
+    "PostNorm": (lambda **o: layers.PostNorm(attention(), norm(), 0.2, **o), ATTENTION_INPUTS),
+    "PreNorm": (lambda **o: layers.PreNorm(feedforward(), norm(), 0.2, **o), (rows.inputs(),)),
+    "RMSNorm": (lambda **o: layers.RMSNorm(1e-4, **o), (rows.inputs(),)),
+    "RelativeBias": (
+        lambda **o: layers.RelativeBias(3, 8, 20, True, "he_normal", **o),
+        (rows.POSITIONS,),
+    ),
+    "Rotary": (
+        lambda **o: layers.Rotary(200.0, "interleaved", layers.LinearScaling(2.0), **o),
+        (rows.normal(rows.BATCH, 2, rows.TIME, 8), rows.POSITIONS),
+    ),
+    "SandwichNorm": (
+        lambda **o: layers.SandwichNorm(feedforward(), norm(), norm(name="output_norm"), 0.2, **o),
+        (rows.inputs(),),
+    ),
+    "SelfAttention": (attention, ATTENTION_INPUTS),
+    "SinusoidalPositions": (
+        lambda **o: layers.SinusoidalPositions(8, 50.0, **o),
+        (rows.POSITIONS,),
+    ),
+    "TokenEmbedding": (
+        lambda **o: layers.TokenEmbedding(11, 8, 2.0, keras.initializers.RandomNormal(), **o),
+        (TOKEN_IDS,),
+    ),
+    "TokenPositions": (lambda **o: layers.TokenPositions(9, **o), (rows.VALID,)),
+}
+
+
+def model_of(name, **options):
+    """A functional model of the one layer, with random weights, and its arrays."""
+    make, arrays = EXAMPLES[name]
+    inputs = [keras.Input(a.shape[1:], dtype=str(a.dtype)) for a in arrays]
+    model = keras.Model(inputs, make(**options)(*inputs))
+    return rows.randomize(model), arrays

@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_arch.objectives import next_token
+
+TOKEN_IDS = np.array([[5, 6, 7, 8], [5, 6, 0, 0], [0, 0, 6, 7], [5, 0, 0, 0]], "int32")
+VALID = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0]], "bool")
+
+
+@pytest.mark.parametrize("convert", [np.asarray, ops.convert_to_tensor])
+def test_shifts_by_one(convert):
+    inputs, targets, weights = next_token(convert(TOKEN_IDS), convert(VALID))
+    assert sorted(inputs) == ["token_ids", "valid"]
+    to_numpy = ops.convert_to_numpy
+    np.testing.assert_array_equal(to_numpy(inputs["token_ids"]), TOKEN_IDS[:, :-1])
+    np.testing.assert_array_equal(to_numpy(inputs["valid"]), VALID[:, :-1])
+    np.testing.assert_array_equal(to_numpy(targets), TOKEN_IDS[:, 1:])
+    expected = [[1, 1, 1], [1, 0, 0], [0, 0, 1], [0, 0, 0]]
+    np.testing.assert_array_equal(to_numpy(weights), expected)
+    assert to_numpy(weights).dtype == bool
+
+
+@pytest.mark.parametrize("convert", [np.asarray, ops.convert_to_tensor])
+def test_predicts_nothing_across_documents(convert):
+    segment_ids = np.array([[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]], "int32")
+    inputs, targets, weights = next_token(convert(TOKEN_IDS), convert(VALID), convert(segment_ids))
+    to_numpy = ops.convert_to_numpy
+    np.testing.assert_array_equal(to_numpy(inputs["segment_ids"]), segment_ids[:, :-1])
+    np.testing.assert_array_equal(to_numpy(targets), TOKEN_IDS[:, 1:])
+    expected = [[1, 0, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
+    np.testing.assert_array_equal(to_numpy(weights), expected)
