@@ -31,8 +31,14 @@ def export_model(run_folder: tyro.conf.Positional[pathlib.Path], max_new_tokens:
     model = keras.saving.load_model(run_folder / "model.keras", compile=False)
     tokenizer = ka.text.load_tokenizer(run_folder / "tokenizer")
     shutil.rmtree(run_folder / "export", ignore_errors=True)
+    generation = ka.generation
     ka.serving.export(
-        model, run_folder / "export", tokenizer=tokenizer, max_new_tokens=max_new_tokens
+        model,
+        run_folder / "export",
+        tokenizer=tokenizer,
+        max_new_tokens=max_new_tokens,
+        sampler=generation.Sample(generation.Temperature(0.8), generation.TopP(0.95)),
+        bos_id=tokenizer.encode("\n")[0],
     )
 
 

@@ -36,9 +36,7 @@ class Settings:
     width: int = 128  # Width of the residual stream
     context: int = 64  # Tokens that the model sees at once
     dropout: float = 0.0  # Dropout rate
-    initializer_range: float = (
-        0.08  # Standard deviation of the initial matrices; about width ** -0.5
-    )
+    initializer_range: float = 0.08  # Deviation of the initial matrices; about width ** -0.5
     batch_size: int = 12  # Windows per update, over all replicas and micro-batches
     accumulate: int = 1  # Micro-batches per update, to save memory; divides the batch size
     steps: int = 2000  # Updates
@@ -83,6 +81,7 @@ def main(settings):
 
 def run(settings, strategy, folder):
     """Trains in the run folder and returns the report."""
+    ka.training.keep_freed_memory()
     keras.utils.set_random_seed(settings.seed)
     tokenizer, train_ids, validation_ids = load_data(settings, folder)
     validation = ka.text.consecutive_windows(

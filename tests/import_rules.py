@@ -25,7 +25,8 @@ def _rule(parts: str, others: frozenset[str]) -> Rule:
 
 
 # The direction is layers -> models -> generation -> serving; objectives and analysis are leaves,
-# text adds only the shift of next-token targets. Only the parts that read text, serve or train may know TensorFlow.
+# text adds only the shift of next-token targets. Only the parts that read text, serve or train may
+# know TensorFlow.
 RULES = {
     "checks": _rule("", frozenset()),
     "backend": _rule("", _CORE | {"tensorflow", "jax", "torch"}),

@@ -141,7 +141,7 @@ class SinusoidalPositions(Part):
         float `[B, T, D]`.
 
     Raises:
-        ValueError: If `width` is odd.
+        ValueError: If `width` is odd or `base` is not above 1.
     """
 
     def __init__(self, width, base=10000.0, **kwargs):
@@ -149,6 +149,8 @@ class SinusoidalPositions(Part):
         check_positive(width=width)
         if width % 2:
             raise ValueError(f"width must be even; received width={width}.")
+        if base <= 1.0:
+            raise ValueError(f"base must be above 1; received base={base}.")
         self.width = width
         self.base = base
 

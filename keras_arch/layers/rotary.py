@@ -92,10 +92,9 @@ class DynamicNTKScaling(RotaryScaling):
     def frequencies(self, head_width, base, length):
         length = ops.cast(ops.maximum(length, self.context_length), "float32")[:, None]
         stretch = self.factor * length / self.context_length - (self.factor - 1)
-        exponents = np.arange(0, head_width, 2) / max(head_width - 2, 1)
-        return inverse_frequencies(head_width, base).astype("float32") * ops.power(
-            stretch, -exponents.astype("float32")
-        )
+        exponents = -np.arange(0, head_width, 2) / max(head_width - 2, 1)
+        base_frequencies = ops.cast(inverse_frequencies(head_width, base), "float32")
+        return base_frequencies * ops.power(stretch, ops.cast(exponents, "float32"))
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
@@ -104,8 +103,9 @@ class YarnScaling(RotaryScaling):
     """Interpolates slow frequencies, keeps fast ones, ramps between, and sharpens attention.
 
     A frequency that turns more than `beta_fast` times in the trained context is kept, one that
-    turns less than `beta_slow` times is divided by `factor`. Source: Peng et al. 2023 (YaRN),
-    sections 3.2 to 3.4; queries and keys are both multiplied by `0.1 ln(factor) + 1`.
+    turns less than `beta_slow` times is divided by `factor`; between, the share is linear in the
+    column, as in the authors' code. Queries and keys are both multiplied by `0.1 ln(factor) + 1`.
+    Source: Peng et al. 2023 (YaRN), sections 3.2 to 3.4.
     """
 
     context_length: int

@@ -47,7 +47,8 @@ class SelfAttention(Part):
         positions: int `[B, T]`.
         valid: bool `[B, T]`, True = real token.
         bias: Optional float `[B or 1, N, T, T]`, added to the scores.
-        segment_ids: Optional int `[B, T]`; tokens attend within their own segment only.
+        segment_ids: Optional int `[B, T]`; tokens attend within their own segment only. Not with
+            `DynamicNTKScaling`, whose frequencies belong to one document a row.
 
     Returns:
         float `[B, T, D]`.
@@ -108,6 +109,10 @@ class SelfAttention(Part):
             raise ValueError(
                 "key_value_heads must divide heads; received "
                 f"heads={self.heads}, key_value_heads={self.key_value_heads}."
+            )
+        if self.rotary is not None and self.head_width % 2:
+            raise ValueError(
+                f"head_width must be even for rotary; received head_width={self.head_width}."
             )
         if self.window is not None:
             check_positive(window=self.window)
@@ -188,8 +193,18 @@ class SelfAttention(Part):
         weights = self._weigh(query, state["key"], slots, cached, cursor, bias)
         return self._gather(weights, state["value"], slots), state
 
+    @property
+    def _rotates_late(self):
+        """Whether keys turn anew as the row grows, so that the cache holds them unturned."""
+        return self.rotary is not None and self.rotary.depends_on_length
+
     def _select(self, x, positions, valid, segment_ids):
         """Returns the inputs with pads selected out, and what is known of their slots."""
+        if segment_ids is not None and self._rotates_late:
+            raise ValueError(
+                f"{self.name} takes no segment_ids: {self.rotary.scaling} gives a row one set of "
+                "frequencies."
+            )
         slots = Slots(positions, attention_ops.segments(valid, segment_ids))
         return ops.where(valid[..., None], x, ops.zeros_like(x)), slots
 
@@ -201,13 +216,13 @@ class SelfAttention(Part):
         query, key, value = ops.split(projected, boundaries, axis=1)
         if self.query_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
-        if self.rotary is not None and not self.rotary.depends_on_length:
+        if self.rotary is not None and not self._rotates_late:
             query, key = self.rotary(query, positions), self.rotary(key, positions)
         return query, key, value
 
     def _weigh(self, query, key, slots, key_slots, cursor, bias):
         """Returns the attention weights, float32 `[B, N, T, S]`."""
-        if self.rotary is not None and self.rotary.depends_on_length:
+        if self._rotates_late:
             length = ops.max(slots.positions, axis=1) + 1
             query = self.rotary(query, slots.positions, length)
             key = self.rotary(key, key_slots.positions, length)

@@ -101,6 +101,8 @@ class TokenCrossentropy(keras.losses.Loss):
         _check_shapes(targets, logits)
         weights = token_weights(targets, sample_weight)
         check_labels(targets, weights, logits.shape[-1])
+        # What has no weight may be anything, even NaN, whose gradient no product would undo.
+        logits = ops.where(weights[..., None] > 0, logits, 0.0)
         losses = token_nats(targets, logits, self.label_smoothing)
         if self.z_loss:
             log_total = ops.logsumexp(ops.cast(logits, "float32"), axis=-1)

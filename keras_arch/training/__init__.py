@@ -8,6 +8,7 @@ from keras_arch.training.files import replacing, write_text
 from keras_arch.training.fit import check_steps, fit
 from keras_arch.training.interruption import Interrupted, interruptible
 from keras_arch.training.logs import WriteLogs
+from keras_arch.training.memory import keep_freed_memory
 from keras_arch.training.optimizers import AdamW
 from keras_arch.training.precision import precision
 from keras_arch.training.progress import Progress
