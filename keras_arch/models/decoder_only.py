@@ -1,11 +1,11 @@
-"""What the decoder-only models share: common config fields, inputs, initializers, head."""
+"""What the decoder-only models share: config fields, inputs, initializers, stack, head."""
 
 import dataclasses
 
 import keras
 
 from keras_arch.checks import check_positive, check_rate
-from keras_arch.layers import CausalLMHead, TokenEmbedding
+from keras_arch.layers import CausalLMHead, DecoderBlock, PreNorm, TokenEmbedding, TokenPositions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,6 +87,39 @@ def token_embedding(config):
     return TokenEmbedding(
         config.vocabulary_size, config.width, embeddings_initializer=normal(config), name="tokens"
     )
+
+
+def decoder_stack(config, x, positions, inputs, block, norm):
+    """Wires dropout, the decoder blocks and the final norm.
+
+    Args:
+        config: A `DecoderConfig`.
+        x: Embedded tokens, symbolic `[B, T, D]`.
+        positions: Symbolic int `[B, T]`.
+        inputs: What `token_inputs` returned.
+        block: Function of config and name that returns a block.
+        norm: Function of config and name that returns a norm.
+    """
+    rest = {name: inputs[name] for name in inputs if name == "segment_ids"}
+    x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
+    for i in range(config.layers):
+        x = block(config, f"block_{i}")(x, positions, inputs["valid"], **rest)
+    return norm(config, "final_norm")(x)
+
+
+def pre_norm_block(config, attention, feedforward, norm, name):
+    """Returns a `DecoderBlock` of two bare sublayers, each in a `PreNorm`."""
+    return DecoderBlock(
+        PreNorm(attention, norm(config, "norm"), config.dropout, name="attention"),
+        PreNorm(feedforward, norm(config, "norm"), config.dropout, name="feedforward"),
+        name=name,
+    )
+
+
+def token_positions(inputs, context_length=None):
+    """Returns the positions of the tokens, symbolic int `[B, T]`."""
+    rest = [inputs[name] for name in inputs if name == "segment_ids"]
+    return TokenPositions(context_length, name="positions")(inputs["valid"], *rest)
 
 
 def token_logits(config, embedding, x):

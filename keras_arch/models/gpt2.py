@@ -8,10 +8,13 @@ from keras_arch import layers
 from keras_arch.models.decoder_only import (
     DecoderConfig,
     block_initializers,
+    decoder_stack,
     normal,
+    pre_norm_block,
     token_embedding,
     token_inputs,
     token_logits,
+    token_positions,
 )
 
 
@@ -63,9 +66,8 @@ def gpt2(config, packed=False):
         `[B, T, V]`.
     """
     inputs = token_inputs(packed)
-    rest = {"segment_ids": inputs["segment_ids"]} if packed else {}
     embedding = token_embedding(config)
-    positions = layers.TokenPositions(name="positions")(inputs["valid"], **rest)
+    positions = token_positions(inputs)
     places = layers.LearnedPositions(
         config.context_length,
         config.width,
@@ -73,10 +75,7 @@ def gpt2(config, packed=False):
         name="position_table",
     )(positions)
     x = keras.layers.Add(name="embedded")([embedding(inputs["token_ids"]), places])
-    x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
-    for i in range(config.layers):
-        x = _block(config, f"block_{i}")(x, positions, inputs["valid"], **rest)
-    x = _norm(config, "final_norm")(x)
+    x = decoder_stack(config, x, positions, inputs, _block, _norm)
     return keras.Model(inputs, token_logits(config, embedding, x), name="gpt2")
 
 
@@ -96,11 +95,7 @@ def _block(config, name):
         name="feedforward",
         **block_initializers(config),
     )
-    return layers.DecoderBlock(
-        layers.PreNorm(attention, _norm(config, "norm"), config.dropout, name="attention"),
-        layers.PreNorm(feedforward, _norm(config, "norm"), config.dropout, name="feedforward"),
-        name=name,
-    )
+    return pre_norm_block(config, attention, feedforward, _norm, name)
 
 
 def _norm(config, name):

@@ -10,9 +10,12 @@ from keras_arch.layers.rotary import RotaryScaling
 from keras_arch.models.decoder_only import (
     DecoderConfig,
     block_initializers,
+    decoder_stack,
+    pre_norm_block,
     token_embedding,
     token_inputs,
     token_logits,
+    token_positions,
 )
 
 
@@ -85,16 +88,10 @@ def llama(config, packed=False):
         `[B, T, V]`.
     """
     inputs = token_inputs(packed)
-    rest = {"segment_ids": inputs["segment_ids"]} if packed else {}
     embedding = token_embedding(config)
-    positions = layers.TokenPositions(config.context_length, name="positions")(
-        inputs["valid"], **rest
-    )
+    positions = token_positions(inputs, config.context_length)
     x = embedding(inputs["token_ids"])
-    x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
-    for i in range(config.layers):
-        x = _block(config, f"block_{i}")(x, positions, inputs["valid"], **rest)
-    x = _norm(config, "final_norm")(x)
+    x = decoder_stack(config, x, positions, inputs, _block, _norm)
     return keras.Model(inputs, token_logits(config, embedding, x), name="llama")
 
 
@@ -118,11 +115,7 @@ def _block(config, name):
         name="feedforward",
         **block_initializers(config),
     )
-    return layers.DecoderBlock(
-        layers.PreNorm(attention, _norm(config, "norm"), config.dropout, name="attention"),
-        layers.PreNorm(feedforward, _norm(config, "norm"), config.dropout, name="feedforward"),
-        name=name,
-    )
+    return pre_norm_block(config, attention, feedforward, _norm, name)
 
 
 def _norm(config, name):
