@@ -31,7 +31,7 @@ class Generation(NamedTuple):
 
 
 class Generator:
-    """Generates from one model, with one compiled program per bucket of shapes.
+    """The programs of one model: one for each bucket of shapes.
 
     Prompts are padded to a bucket of lengths and the number of new tokens is rounded up to one, so
     that prompts of many lengths share a program.
@@ -44,41 +44,24 @@ class Generator:
         self.stepper = Stepper(model)
         self.programs = {}
 
-    def __call__(
-        self,
-        prompts,
-        max_new_tokens,
-        sampler=None,
-        stop_ids=(),
-        seed=None,
-        tokenizer=None,
-        valid=None,
-        bos_id=None,
-    ):
-        """Generates; arguments and result as in `generate`."""
-        check_positive(max_new_tokens=max_new_tokens)
-        if bos_id is None and tokenizer is not None:
-            bos_id = tokenizer.start_id
-        rows = prompt_rows(prompts, valid, tokenizer, bos_id)
-        limits = self.stepper.vocabulary_size, self.stepper.context_length
-        check_rows(rows, max_new_tokens, *limits)
-        if not rows:
-            empty = np.zeros((0, max_new_tokens))
-            texts = None if tokenizer is None else []
-            return Generation(empty.astype("int32"), empty.astype("bool"), empty, texts)
+    def __call__(self, rows, max_new_tokens, sampler, stop_ids, seed):
+        """Returns `(token_ids, valid, log_probabilities)`, numpy `[B, max_new_tokens]`.
+
+        Args:
+            rows: Checked lists of token ids, at least one and none empty.
+            max_new_tokens: As in `generate`; so are `sampler` and `stop_ids`.
+            seed: int32 numpy `[2]`.
+        """
         token_ids, valid = pad_left(rows, self._prompt_slots(max(map(len, rows))))
-        buffer = bucket(max_new_tokens)
-        program = self._program(token_ids.shape, buffer, sampler or Greedy(), len(stop_ids))
+        program = self._program(token_ids.shape, bucket(max_new_tokens), sampler, len(stop_ids))
         outputs = program(
             token_ids,
             valid,
             np.int32(max_new_tokens),
-            _seed_pair(seed),
+            seed,
             np.asarray(stop_ids, "int32"),
         )
-        outputs = [ops.convert_to_numpy(output)[:, :max_new_tokens] for output in outputs]
-        texts = None if tokenizer is None else _texts(*outputs[:2], stop_ids, tokenizer)
-        return Generation(*outputs, texts)
+        return [ops.convert_to_numpy(output)[:, :max_new_tokens] for output in outputs]
 
     def _prompt_slots(self, longest):
         limit = self.stepper.context_length
@@ -121,6 +104,7 @@ def _texts(token_ids, valid, stop_ids, tokenizer):
     return [tokenizer.decode(row[k].tolist()) for row, k in zip(token_ids, keep, strict=True)]
 
 
+# A cache that keeps nothing alive: an entry goes with its model.
 _generators = weakref.WeakKeyDictionary()
 
 
@@ -165,8 +149,19 @@ def generate(
             vocabulary, or is with `max_new_tokens` longer than the model's context; or if the model
             cannot be decoded (see `Stepper`).
     """
+    check_positive(max_new_tokens=max_new_tokens)
+    seed = _seed_pair(seed)
+    if bos_id is None and tokenizer is not None:
+        bos_id = tokenizer.start_id
+    rows = prompt_rows(prompts, valid, tokenizer, bos_id)
     if model not in _generators:
         _generators[model] = Generator(model)
-    return _generators[model](
-        prompts, max_new_tokens, sampler, stop_ids, seed, tokenizer, valid, bos_id
-    )
+    generator = _generators[model]
+    limits = generator.stepper.vocabulary_size, generator.stepper.context_length
+    check_rows(rows, max_new_tokens, *limits)
+    if rows:
+        outputs = generator(rows, max_new_tokens, sampler or Greedy(), stop_ids, seed)
+    else:
+        outputs = [np.zeros((0, max_new_tokens), t) for t in ("int32", "bool", "float32")]
+    texts = None if tokenizer is None else _texts(*outputs[:2], stop_ids, tokenizer)
+    return Generation(*outputs, texts)
