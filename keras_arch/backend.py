@@ -4,7 +4,7 @@ import keras
 
 
 def compile_function(function, variables):
-    """Compiles a function of tensors that reads Keras variables.
+    """Compiles a function of tensors, for the shapes of its first call, that reads Keras variables.
 
     Args:
         function: Takes and returns (nested) tensors; only reads `variables`.
@@ -25,16 +25,17 @@ def compile_function(function, variables):
 def _compile_tensorflow(function):
     import tensorflow as tf
 
-    programs = {}
+    program = None
 
     def call(*arguments):
+        nonlocal program
         arguments = [tf.convert_to_tensor(argument) for argument in arguments]
-        specs = tuple(tf.TensorSpec(a.shape, a.dtype) for a in arguments)
-        if specs not in programs:
-            program = tf.function(function, jit_compile=True, autograph=False)
-            # A concrete function is looked up once; tf.function would warn of many shapes.
-            programs[specs] = program.get_concrete_function(*specs)
-        return programs[specs](*arguments)
+        if program is None:
+            specs = [tf.TensorSpec(a.shape, a.dtype) for a in arguments]
+            compiled = tf.function(function, jit_compile=True, autograph=False)
+            # One concrete function: tf.function would warn of programs made in a loop.
+            program = compiled.get_concrete_function(*specs)
+        return program(*arguments)
 
     return call
 

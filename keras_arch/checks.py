@@ -11,5 +11,5 @@ def check_positive(**arguments):
 def check_rate(**arguments):
     """Raises ValueError naming the first argument outside [0, 1)."""
     for name, value in arguments.items():
-        if not 0.0 <= value < 1.0:
+        if not isinstance(value, int | float) or not 0.0 <= value < 1.0:
             raise ValueError(f"{name} must be in [0, 1); received {name}={value!r}.")

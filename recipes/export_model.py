@@ -23,7 +23,13 @@ def export_model(run_folder: tyro.conf.Positional[pathlib.Path], max_new_tokens:
     Args:
         run_folder: Folder with `model.keras` and `tokenizer/`.
         max_new_tokens: Tokens that the SavedModel writes after a text.
+
+    Raises:
+        ValueError: The folder holds no finished training.
     """
+    for name in ("model.keras", "tokenizer"):
+        if not (run_folder / name).exists():
+            raise ValueError(f"run_folder must hold a finished run; {run_folder} has no {name}.")
     if keras.backend.backend() != "tensorflow":
         command = [sys.executable, __file__, str(run_folder), f"--max-new-tokens={max_new_tokens}"]
         subprocess.run(command, check=True, env=os.environ | {"KERAS_BACKEND": "tensorflow"})
@@ -43,4 +49,7 @@ def export_model(run_folder: tyro.conf.Positional[pathlib.Path], max_new_tokens:
 
 
 if __name__ == "__main__":
-    tyro.cli(export_model, description=__doc__)
+    try:
+        tyro.cli(export_model, description=__doc__)
+    except ValueError as error:
+        sys.exit(f"export_model: {error}")

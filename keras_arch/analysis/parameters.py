@@ -1,6 +1,6 @@
 """Counting parameters without allocating them."""
 
-import threading
+import concurrent.futures
 
 import keras
 
@@ -20,15 +20,12 @@ def count_parameters(config):
         ValueError: If no model in the catalog has this kind of config.
     """
     build = builder(config)
-    counts = []
 
     def count():
         # Weights made in a stateless scope wait for their values. Keras would give them at the
         # next scope's end in the same thread: this thread has none.
         with keras.StatelessScope(initialize_variables=False):
-            counts.append(build(config).count_params())
+            return build(config).count_params()
 
-    thread = threading.Thread(target=count)
-    thread.start()
-    thread.join()
-    return counts[0]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(count).result()

@@ -9,9 +9,12 @@ from keras import ops
 from keras_arch.backend import compile_function
 from keras_arch.checks import check_positive
 from keras_arch.generation.decode import decode
-from keras_arch.generation.prompts import check_rows, pad_left, prompt_rows
+from keras_arch.generation.prompts import check_request, check_rows, pad_left, prompt_rows
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper
+
+#: Programs kept for a model; the oldest goes first.
+PROGRAMS = 32
 
 
 class Generation(NamedTuple):
@@ -73,6 +76,8 @@ class Generator:
         # A layer may have new variables: quantised, or adapted.
         key = (shape, buffer, sampler, stops, tuple(map(id, variables)))
         if key not in self.programs:
+            if len(self.programs) == PROGRAMS:
+                self.programs.pop(next(iter(self.programs)))
 
             def run(token_ids, valid, limit, seed, stop_ids):
                 return decode(
@@ -146,21 +151,24 @@ def generate(
 
     Raises:
         ValueError: Before any compute, if a prompt is empty without `bos_id`, has an id outside the
-            vocabulary, or is with `max_new_tokens` longer than the model's context; or if the model
-            cannot be decoded (see `Stepper`).
+            vocabulary, or is with `max_new_tokens` longer than the model's context; if tokenizer,
+            sampler, stop ids or `bos_id` do not go with the model; or if the model cannot be
+            decoded (see `Stepper`).
     """
     check_positive(max_new_tokens=max_new_tokens)
     seed = _seed_pair(seed)
     if bos_id is None and tokenizer is not None:
         bos_id = tokenizer.start_id
-    rows = prompt_rows(prompts, valid, tokenizer, bos_id)
+    sampler = Greedy() if sampler is None else sampler
     if model not in _generators:
         _generators[model] = Generator(model)
     generator = _generators[model]
+    check_request(generator.stepper, tokenizer, sampler, stop_ids, bos_id)
+    rows = prompt_rows(prompts, valid, tokenizer, bos_id)
     limits = generator.stepper.vocabulary_size, generator.stepper.context_length
     check_rows(rows, max_new_tokens, *limits)
     if rows:
-        outputs = generator(rows, max_new_tokens, sampler or Greedy(), stop_ids, seed)
+        outputs = generator(rows, max_new_tokens, sampler, stop_ids, seed)
     else:
         outputs = [np.zeros((0, max_new_tokens), t) for t in ("int32", "bool", "float32")]
     texts = None if tokenizer is None else _texts(*outputs[:2], stop_ids, tokenizer)

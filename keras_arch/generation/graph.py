@@ -166,6 +166,6 @@ def time_values(token_ids, valid):
         "token_ids": token_ids,
         "valid": valid,
         # A row that is decoded holds one document.
-        "segment_ids": ops.cast(valid, "int32"),
+        "segment_ids": ops.ones_like(token_ids),
     }
     return {Ref(name, 0, 0): value for name, value in values.items()}

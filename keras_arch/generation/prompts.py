@@ -1,5 +1,7 @@
 """From what a user hands over to padded arrays, with every check before any compute."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 
@@ -57,6 +59,31 @@ def _real_tokens(prompts, valid):
             f"prompts.shape={prompts.shape}, valid.shape={valid.shape}."
         )
     return [row[keep] for row, keep in zip(prompts, valid.astype(bool), strict=True)]
+
+
+def check_request(stepper, tokenizer, sampler, stop_ids, bos_id):
+    """Raises ValueError for what does not go with the model, before any compute.
+
+    The tokenizer must have the model's vocabulary, the sampler a method `choose`, and stop ids and
+    `bos_id` must be ids of the vocabulary.
+    """
+    size = stepper.vocabulary_size
+    if tokenizer is not None and size is not None and tokenizer.vocabulary_size != size:
+        raise ValueError(
+            "the tokenizer must have the model's vocabulary; received a tokenizer of "
+            f"{tokenizer.vocabulary_size} tokens and a model of {size}."
+        )
+    if isinstance(sampler, type) or not hasattr(sampler, "choose"):
+        raise ValueError(f"sampler must be Greedy() or Sample(...); received sampler={sampler!r}.")
+    if not isinstance(stop_ids, Iterable):
+        raise ValueError(f"stop_ids must be a list of token ids; received stop_ids={stop_ids!r}.")
+    named = [("stop_ids", token) for token in stop_ids]
+    named += [("bos_id", bos_id)] if bos_id is not None else []
+    for name, token in named:
+        if not isinstance(token, int | np.integer) or token < 0 or (size and token >= size):
+            raise ValueError(
+                f"{name} must hold ids of the vocabulary of {size} tokens; received {token!r}."
+            )
 
 
 def check_rows(rows, max_new_tokens, vocabulary_size=None, context_length=None):

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_arch.backend import concrete
+from keras_arch.checks import check_positive
 from keras_arch.generation.graph import Ref, fill, find_refs, read_graph, time_values
 from keras_arch.generation.self_check import check_steps, needs_check
 from keras_arch.layers.embedding import TokenEmbedding
@@ -24,8 +26,8 @@ class Stepper:
     logits, state = stepper.step(next_token, valid, state)  # [2, 1, V]
     ```
 
-    State is a nested dict of tensors, the batch on axis 0, and one scalar `cursor`: the slots
-    written so far. Nothing is kept on the stepper or on the layers.
+    State is a nested dict of tensors, the batch on axis 0, and two scalars: `cursor`, the slots
+    written so far, and `length`, those there are. Nothing is kept on the stepper or on the layers.
 
     Args:
         model: A functional `keras.Model` with the inputs `token_ids` int32 `[B, T]` and `valid`
@@ -94,8 +96,11 @@ class Stepper:
             context: Dict of tensors for the context inputs.
 
         Raises:
-            ValueError: If `context` does not name exactly the context inputs.
+            ValueError: If `context` does not name exactly the context inputs, or a known `batch` or
+                `length` is not positive.
         """
+        sizes = {"batch": batch, "length": length}
+        check_positive(**{k: v for k, v in sizes.items() if isinstance(v, int | float)})
         context = context or {}
         if sorted(context) != sorted(self.context_inputs):
             raise ValueError(
@@ -111,7 +116,8 @@ class Stepper:
                 states[_state_name(call)] = call.layer.start(batch, length, **memory)
             else:
                 kept |= {_ref_name(ref): values[ref] for ref in call.refs if self._given(ref)}
-        return {"context": kept, "layers": states, "cursor": ops.zeros((), "int32")}
+        cursor = ops.zeros((), "int32")
+        return {"context": kept, "layers": states, "cursor": cursor, "length": cursor + length}
 
     def step(self, token_ids, valid, state):
         """Runs the model on the next chunk of tokens.
@@ -123,7 +129,12 @@ class Stepper:
 
         Returns:
             The model's output for the chunk, `[B, T, V]`, and the new state.
+
+        Raises:
+            ValueError: If the two shapes differ or, where the cursor is known (outside a compiled
+                program), the chunk does not fit in the slots that are left.
         """
+        _check_chunk(token_ids, valid, state)
         values = time_values(token_ids, valid)
         state = self.run(values, state)
         return values[self.graph.output], state
@@ -152,12 +163,26 @@ class Stepper:
             )
             call.record(output, values)
         time = ops.shape(values[Ref("token_ids", 0, 0)])[1]
-        return {"context": state["context"], "layers": states, "cursor": state["cursor"] + time}
+        return {**state, "layers": states, "cursor": state["cursor"] + time}
 
     def _given(self, argument):
         """Returns whether an argument is a tensor of the context side."""
         refs = find_refs(argument)
         return bool(refs) and all(ref.key not in self._time_keys for ref in refs)
+
+
+def _check_chunk(token_ids, valid, state):
+    if tuple(token_ids.shape) != tuple(valid.shape):
+        raise ValueError(
+            "token_ids and valid must have one shape; received "
+            f"token_ids.shape={tuple(token_ids.shape)}, valid.shape={tuple(valid.shape)}."
+        )
+    cursor, length = concrete(state["cursor"]), concrete(state["length"])
+    if cursor is not None and length is not None and cursor + token_ids.shape[1] > length:
+        raise ValueError(
+            f"the state has {length} slots, of which {cursor} are written; received "
+            f"{token_ids.shape[1]} more tokens. Start with a larger length."
+        )
 
 
 def _state_name(call):

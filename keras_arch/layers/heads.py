@@ -36,7 +36,7 @@ class CausalLMHead(Part):
     ):
         super().__init__(**kwargs)
         check_positive(vocabulary_size=vocabulary_size)
-        if logit_cap is not None and logit_cap <= 0:
+        if logit_cap is not None and not logit_cap > 0:
             raise ValueError(f"logit_cap must be positive; received logit_cap={logit_cap}.")
         self.vocabulary_size = vocabulary_size
         self.use_bias = use_bias

@@ -149,7 +149,7 @@ class SinusoidalPositions(Part):
         check_positive(width=width)
         if width % 2:
             raise ValueError(f"width must be even; received width={width}.")
-        if base <= 1.0:
+        if not base > 1.0:
             raise ValueError(f"base must be above 1; received base={base}.")
         self.width = width
         self.base = base

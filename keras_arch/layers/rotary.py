@@ -34,7 +34,7 @@ class RotaryScaling:
     magnitude = 1.0
 
     def __post_init__(self):
-        if self.factor < 1.0:
+        if not self.factor >= 1.0:
             raise ValueError(f"factor must be at least 1; received factor={self.factor}.")
 
     def get_config(self):
@@ -77,9 +77,10 @@ class DynamicNTKScaling(RotaryScaling):
     `base' = base * (factor * L / context_length - (factor - 1))^(H / (H - 2))`, for L = the row's
     own length and at least `context_length`. Source: Peng et al. 2023 (YaRN), appendix B.2.
 
-    With L every key turns anew, so attention caches keys before rotation: a cached step then equals
-    the full forward pass over the same prefix. Beyond `context_length` the full pass is not causal:
-    a longer row changes its earlier outputs, by this formula.
+    With L every key turns anew, so attention caches keys before rotation: a step of one layer then
+    equals its pass over the same prefix. Beyond `context_length` that pass is not causal, a longer
+    row changes its earlier outputs; so in a stack, whose deeper layers keep keys made of those, a
+    cached step differs from a full pass there.
     """
 
     context_length: int
@@ -167,7 +168,7 @@ class Rotary(Part):
         super().__init__(**kwargs)
         if layout not in LAYOUTS:
             raise ValueError(f"layout must be one of {LAYOUTS}; received layout={layout!r}.")
-        if base <= 1.0:
+        if not base > 1.0:
             raise ValueError(f"base must be above 1; received base={base}.")
         self.base = base
         self.layout = layout

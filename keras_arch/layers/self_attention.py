@@ -86,7 +86,7 @@ class SelfAttention(Part):
         self.key_norm = key_norm
         self.window = window
         self.logit_cap = logit_cap
-        self.scale = head_width**-0.5 if scale is None else scale
+        self.scale = scale
         self.causal = causal
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -118,7 +118,7 @@ class SelfAttention(Part):
             check_positive(window=self.window)
             if not self.causal:
                 raise ValueError(f"window needs causal=True; received window={self.window}.")
-        if self.logit_cap is not None and self.logit_cap <= 0:
+        if self.logit_cap is not None and not self.logit_cap > 0:
             raise ValueError(f"logit_cap must be positive; received logit_cap={self.logit_cap}.")
         if (self.query_norm is None) != (self.key_norm is None):
             raise ValueError(
@@ -194,6 +194,10 @@ class SelfAttention(Part):
         return self._gather(weights, state["value"], slots), state
 
     @property
+    def _scale(self):
+        return self.head_width**-0.5 if self.scale is None else self.scale
+
+    @property
     def _rotates_late(self):
         """Whether keys turn anew as the row grows, so that the cache holds them unturned."""
         return self.rotary is not None and self.rotary.depends_on_length
@@ -226,7 +230,7 @@ class SelfAttention(Part):
             length = ops.max(slots.positions, axis=1) + 1
             query = self.rotary(query, slots.positions, length)
             key = self.rotary(key, key_slots.positions, length)
-        scores = attention_ops.attention_scores(query, key, self.scale)
+        scores = attention_ops.attention_scores(query, key, self._scale)
         if self.logit_cap is not None:
             scores = self.logit_cap * ops.tanh(scores / self.logit_cap)
         if bias is not None:

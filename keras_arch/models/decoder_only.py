@@ -38,6 +38,9 @@ class DecoderConfig:
         for field in ("vocabulary_size", "width", "layers", "heads", "context_length"):
             check_positive(**{field: getattr(self, field)})
         check_rate(dropout=self.dropout)
+        for field in ("norm_epsilon", "initializer_range"):
+            if not getattr(self, field) > 0:
+                raise ValueError(f"{field} must be positive; received {getattr(self, field)!r}.")
         if self.width % self.heads:
             raise ValueError(
                 f"heads must divide width; received width={self.width}, heads={self.heads}."

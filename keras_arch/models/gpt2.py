@@ -5,6 +5,7 @@ import dataclasses
 import keras
 
 from keras_arch import layers
+from keras_arch.checks import check_positive
 from keras_arch.models.decoder_only import (
     DecoderConfig,
     block_initializers,
@@ -36,6 +37,7 @@ class GPT2Config(DecoderConfig):
         super().__post_init__()
         if self.hidden_width is None:
             object.__setattr__(self, "hidden_width", 4 * self.width)
+        check_positive(hidden_width=self.hidden_width)
 
 
 def _published(width, layers, heads):

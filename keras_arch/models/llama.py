@@ -48,6 +48,14 @@ class LlamaConfig(DecoderConfig):
         check_positive(hidden_width=self.hidden_width)
         if self.key_value_heads is None:
             object.__setattr__(self, "key_value_heads", self.heads)
+        check_positive(key_value_heads=self.key_value_heads)
+        if self.heads % self.key_value_heads:
+            raise ValueError(
+                "key_value_heads must divide heads; received "
+                f"heads={self.heads}, key_value_heads={self.key_value_heads}."
+            )
+        if self.window is not None:
+            check_positive(window=self.window)
         if self.head_width % 2:
             raise ValueError(
                 "width / heads must be even for rotary positions; received "

@@ -89,7 +89,7 @@ class TokenCrossentropy(keras.losses.Loss):
             raise ValueError(
                 f"label_smoothing must be in [0, 1); received label_smoothing={label_smoothing}."
             )
-        if z_loss < 0.0:
+        if not z_loss >= 0.0:
             raise ValueError(f"z_loss must not be negative; received z_loss={z_loss}.")
         super().__init__(name=name, reduction="sum", dtype=dtype)
         self.label_smoothing = label_smoothing
@@ -98,7 +98,7 @@ class TokenCrossentropy(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         targets, logits = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
-        _check_shapes(targets, logits)
+        check_shapes(targets, logits, sample_weight)
         weights = token_weights(targets, sample_weight)
         check_labels(targets, weights, logits.shape[-1])
         # What has no weight may be anything, even NaN, whose gradient no product would undo.
@@ -124,11 +124,21 @@ class TokenCrossentropy(keras.losses.Loss):
         }
 
 
-def _check_shapes(targets, logits):
-    if len(logits.shape) != len(targets.shape) + 1:
+def check_shapes(targets, logits, weights=None):
+    """Raises ValueError unless targets and weights are `[B, T]`, logits `[B, T, V]`."""
+    if not keras.backend.is_int_dtype(targets.dtype):
+        raise ValueError(f"y_true must hold token ids; received dtype {targets.dtype}.")
+    shapes = {"y_true": tuple(targets.shape), "y_pred": tuple(logits.shape)}
+    if weights is not None:
+        shapes["sample_weight"] = tuple(ops.shape(weights))
+    rows = [shapes["y_pred"][:-1], *(shape for name, shape in shapes.items() if name != "y_pred")]
+    same = len({len(shape) for shape in rows}) == 1 and all(
+        len({size for size in sizes if size is not None}) <= 1 for sizes in zip(*rows, strict=True)
+    )
+    if not same:
         raise ValueError(
-            "y_pred must have one axis more than y_true, the vocabulary; received "
-            f"y_true.shape={tuple(targets.shape)}, y_pred.shape={tuple(logits.shape)}."
+            "y_true and sample_weight must have the shape of y_pred without its last axis, the "
+            f"vocabulary; received {', '.join(f'{k}.shape={v}' for k, v in shapes.items())}."
         )
 
 

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_arch.objectives.crossentropy import token_nats, token_weights, weighted_sum
+from keras_arch.objectives.crossentropy import check_shapes, token_nats, token_weights, weighted_sum
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
@@ -25,9 +25,10 @@ class TokenNats(keras.metrics.Metric):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Adds a batch."""
-        targets = ops.convert_to_tensor(y_true)
+        targets, logits = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        check_shapes(targets, logits, sample_weight)
         weights = token_weights(targets, sample_weight)
-        self.total.assign_add(weighted_sum(token_nats(targets, y_pred), weights))
+        self.total.assign_add(weighted_sum(token_nats(targets, logits), weights))
         self.count.assign_add(ops.sum(weights))
 
     def mean(self):

@@ -43,9 +43,10 @@ def pack(documents, length, separator_id=None):
     token_ids, document_ids = [], []
     for i, document in enumerate(documents):
         ids = [*document] if separator_id is None else [*document, separator_id]
-        if ids and min(ids) < 0:
+        wrong = [t for t in ids if not isinstance(t, int | np.integer) or not 0 <= t < 2**31]
+        if wrong:
             raise ValueError(
-                f"token ids must not be negative; received {min(ids)} in document {i}."
+                f"token ids must be integers in [0, 2^31); received {wrong[0]!r} in document {i}."
             )
         token_ids += ids
         document_ids += [i] * len(ids)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_arch.checks import check_positive
 from keras_arch.generation.decode import decode
+from keras_arch.generation.prompts import check_request
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper
 
@@ -51,9 +52,10 @@ def export(
     folder = Path(path) / str(version)
     if folder.exists():
         raise FileExistsError(f"version {version} exists already: {folder}. Give a new version=.")
-    module = _TextModule(
-        Stepper(model), tokenizer, max_new_tokens, sampler or Greedy(), stop_ids, bos_id
-    )
+    stepper, sampler = Stepper(model), Greedy() if sampler is None else sampler
+    bos_id = tokenizer.start_id if bos_id is None else bos_id
+    check_request(stepper, tokenizer, sampler, stop_ids, bos_id)
+    module = _TextModule(stepper, tokenizer, max_new_tokens, sampler, stop_ids, bos_id)
     # Written beside and renamed, so that a server never sees half a version.
     partial = folder.with_name(f".{version}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -67,8 +69,6 @@ class _TextModule(tf.Module):
 
     def __init__(self, stepper, tokenizer, max_new_tokens, sampler, stop_ids, bos_id):
         super().__init__()
-        if bos_id is None:
-            bos_id = tokenizer.start_id
         longest = stepper.context_length
         if longest is not None and max_new_tokens >= longest:
             raise ValueError(

@@ -1,5 +1,7 @@
 """Gradient accumulation that equals one large batch, also with unequal token counts."""
 
+from keras_arch.objectives.crossentropy import IGNORED
+
 
 def micro_batches(dataset, count):
     """Cuts each batch into `count` micro-batches whose mean gradient is the batch's gradient.
@@ -10,7 +12,8 @@ def micro_batches(dataset, count):
     gradients, which gives sum / tokens of the large batch exactly.
 
     Train with `TokenCrossentropy(reduction="sum")` and an optimizer with
-    `gradient_accumulation_steps=count`. A batch without tokens has weights 0.
+    `gradient_accumulation_steps=count`. A batch without tokens has weights 0. Labels of -1,
+    which the loss ignores, are no tokens.
 
     Args:
         dataset: tf.data.Dataset of (inputs, targets [B, T], weights [B, T]), B static.
@@ -37,14 +40,14 @@ def micro_batches(dataset, count):
         return tf.reshape(tensor, [count, batch_size // count, *tensor.shape[1:]])
 
     def split_batch(inputs, targets, weights):
-        weights = tf.cast(weights, tf.float32)
+        weights = real_weights(targets, weights)
         weights = tf.math.divide_no_nan(weights * count, tf.reduce_sum(weights))
         return tf.nest.map_structure(split, (inputs, targets, weights))
 
     return dataset.map(split_batch).unbatch()
 
 
-def average_weights(dataset, tokens):
+def average_weights(dataset):
     """Scales evaluation weights so that a sum over a batch is, on average, a mean over tokens.
 
     For evaluating a model that was compiled with `TokenCrossentropy(reduction="sum")`: the mean
@@ -52,10 +55,20 @@ def average_weights(dataset, tokens):
     means over tokens, such as `TokenNats`, are not changed by a common factor.
 
     Args:
-        dataset: tf.data.Dataset of (inputs, targets, weights) of known length.
-        tokens: total of the weights, in tokens.
+        dataset: finite tf.data.Dataset of (inputs, targets, weights); it is read once.
     """
     import tensorflow as tf
 
-    scale = len(dataset) / tokens
-    return dataset.map(lambda x, y, weights: (x, y, tf.cast(weights, tf.float32) * scale))
+    batches, tokens = 0, 0.0
+    for _, targets, weights in dataset:
+        batches += 1
+        tokens += float(tf.reduce_sum(real_weights(targets, weights)))
+    scale = batches / tokens if tokens else 0.0
+    return dataset.map(lambda x, y, weights: (x, y, real_weights(y, weights) * scale))
+
+
+def real_weights(targets, weights):
+    """Returns the weights as float32, 0 where the label is ignored."""
+    import tensorflow as tf
+
+    return tf.where(targets == IGNORED, 0.0, tf.cast(weights, tf.float32))

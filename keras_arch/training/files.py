@@ -1,6 +1,7 @@
 """Writing files so that a reader, or a crash, never sees half of one."""
 
 import contextlib
+import json
 import os
 import pathlib
 
@@ -27,6 +28,21 @@ def write_text(path, text):
     """Replaces the content of a UTF-8 text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def read_json(path):
+    """Returns the object in a JSON file.
+
+    Raises:
+        ValueError: the file holds no JSON object.
+    """
+    try:
+        value = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}.") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} is damaged: it must hold a JSON object; received {value!r}.")
+    return value
 
 
 def sync(path):

@@ -45,12 +45,14 @@ def fit(
         `(progress, row)`: the Progress, and the log row of the weights that the model now has.
 
     Raises:
-        ValueError: the steps do not divide, or no checkpoint can be loaded.
+        ValueError: the steps do not divide, no checkpoint can be loaded, or the one loaded lies
+            beyond `steps` or between two evaluations.
         NonFiniteLossError: the loss became NaN or infinite.
     """
     check_steps(steps, evaluate_every)
     checkpoints = Checkpoints(folder / "checkpoints", keep)
     progress = checkpoints.restore(model)
+    check_restored(progress, steps, evaluate_every)
     callbacks = [Recorder(progress, schedule, log_every, micro_batches, checkpoints.folder)]
     if keras.backend.backend() == "torch":
         callbacks.append(ReseedTorch(progress))
@@ -80,4 +82,14 @@ def check_steps(steps, evaluate_every):
         raise ValueError(
             "steps must be a positive multiple of evaluate_every; received "
             f"steps={steps}, evaluate_every={evaluate_every}."
+        )
+
+
+def check_restored(progress, steps, evaluate_every):
+    """Raises ValueError unless a training that stands at `progress` can go on with these steps."""
+    if progress.step > steps or progress.step % evaluate_every:
+        raise ValueError(
+            f"the checkpoint after {progress.step} updates must lie at a multiple of "
+            f"evaluate_every and not beyond steps; received steps={steps}, "
+            f"evaluate_every={evaluate_every}."
         )

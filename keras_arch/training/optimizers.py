@@ -22,7 +22,8 @@ class AdamW(keras.optimizers.AdamW):
         The others are those of `keras.optimizers.AdamW`.
 
     Raises:
-        ValueError: a WarmupCosine counts other micro-batches than the optimizer.
+        ValueError: a WarmupCosine counts other micro-batches than the optimizer, or
+            `global_clipnorm` is not positive.
 
     Source: Loshchilov & Hutter 2019, algorithm 2; decay on matrices only after Radford et al.
     2018, section 4.1.
@@ -37,6 +38,11 @@ class AdamW(keras.optimizers.AdamW):
                 "WarmupCosine(micro_batches=) must equal gradient_accumulation_steps, so that the "
                 f"schedule counts updates; received micro_batches={learning_rate.micro_batches}, "
                 f"gradient_accumulation_steps={micro_batches}."
+            )
+        clip = kwargs.get("global_clipnorm")
+        if clip is not None and not clip > 0:
+            raise ValueError(
+                f"global_clipnorm must be positive, or None; received global_clipnorm={clip}."
             )
         super().__init__(learning_rate, weight_decay=weight_decay, **kwargs)
 

@@ -1,10 +1,18 @@
 """The folder that one training writes: what was asked, what happened, what came out."""
 
 import json
+import os
 import pathlib
 import shutil
 
 from keras_arch.training import files
+from keras_arch.training.lock import FolderLock
+
+#: The key in settings.json that tells a run folder from any other; its value is the layout.
+MARKER = "keras_arch_run"
+LAYOUT = 1
+#: What a process killed before it wrote settings.json leaves.
+UNFINISHED = {".lock", ".writing-settings.json"}
 
 
 class RunFolder:
@@ -17,27 +25,32 @@ class RunFolder:
         curves.png, samples.txt, model.keras, tokenizer/, export/   results
         report.json     figures; written last, so its presence means "finished"
 
+    One process at a time may hold it: until `close()`, the end of its `with` block or the end of
+    the process.
+
     Args:
         path: folder to create or to resume.
-        settings: dict of JSON values, compared with those of an earlier run.
+        settings: dict of JSON values, compared with those of an earlier run that has a checkpoint.
         overwrite: True removes an earlier run first.
 
     Raises:
         ValueError: the folder holds something else than a run, holds a run with different
-            settings, or cannot be written.
+            settings, is damaged, is in use by another process, or cannot be written.
     """
 
     def __init__(self, path, settings, overwrite=False):
         self.path = pathlib.Path(path)
         self.settings = json.loads(json.dumps(settings))
         try:
-            self.refuse_foreign()
-            if overwrite and self.path.exists():
-                shutil.rmtree(self.path)
+            if self.holds_run() and overwrite:
+                self.remove()
             self.path.mkdir(parents=True, exist_ok=True)
-            self.start_or_resume()
-            for name in ("checkpoints", "events"):
-                (self.path / name).mkdir(exist_ok=True)
+            self.lock = FolderLock(self.path)
+            try:
+                self.start_or_resume()
+            except BaseException:
+                self.close()
+                raise
         except OSError as error:
             raise ValueError(f"run folder {self.path} cannot be written: {error}.") from error
 
@@ -45,24 +58,54 @@ class RunFolder:
         """Returns the path of `name` inside the folder."""
         return self.path / name
 
-    def refuse_foreign(self):
-        """Raises unless the path is absent, empty, or an earlier run."""
-        if self.path.is_dir():
-            names = [entry.name for entry in self.path.iterdir()]
-            if "settings.json" in names or all(n == ".writing-settings.json" for n in names):
-                return
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        """Lets other processes use the folder."""
+        self.lock.release()
+
+    def holds_run(self):
+        """Returns whether an earlier run is there; raises where something else is."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"run folder {self.path} is not a folder.")
+        names = {entry.name for entry in self.path.iterdir()} if self.path.exists() else set()
+        if names <= UNFINISHED:
+            return False
+        if "settings.json" not in names:
             raise ValueError(
                 f"run folder {self.path} holds other files ({', '.join(sorted(names)[:3])}) and "
                 "no settings.json; choose another folder."
             )
-        if self.path.exists():
-            raise ValueError(f"run folder {self.path} is not a folder.")
+        file = self.path / "settings.json"
+        if files.read_json(file).get(MARKER) != LAYOUT:
+            raise ValueError(
+                f"{file} was not written by a run (it has no {MARKER}={LAYOUT}); "
+                "choose another folder."
+            )
+        return True
+
+    def remove(self):
+        """Removes the earlier run; killed meanwhile, it leaves the path free."""
+        path = self.path.resolve()
+        removing = path.with_name(f".removing-{path.name}")
+        lock = FolderLock(path)
+        try:
+            if removing.exists():
+                shutil.rmtree(removing)
+            os.replace(path, removing)
+            shutil.rmtree(removing)
+        finally:
+            lock.release()
 
     def start_or_resume(self):
-        """Writes settings.json, or compares it with the settings of the earlier run."""
+        """Compares the settings with those of a run that has begun, else writes them."""
         file = self.path / "settings.json"
-        if file.exists():
-            earlier = json.loads(file.read_text(encoding="utf-8"))
+        if self.has_begun():
+            earlier = files.read_json(file).get("settings", {})
             for key in sorted(earlier.keys() | self.settings.keys()):
                 if earlier.get(key) != self.settings.get(key):
                     raise ValueError(
@@ -70,9 +113,16 @@ class RunFolder:
                         f"received {key}={self.settings.get(key)!r}. Use the same setting to "
                         "resume, another folder, or overwrite=True to start again."
                     )
-        files.write_text(file, json.dumps(self.settings, indent=2) + "\n")
+        document = {MARKER: LAYOUT, "settings": self.settings}
+        files.write_text(file, json.dumps(document, indent=2) + "\n")
+        for name in ("checkpoints", "events"):
+            (self.path / name).mkdir(exist_ok=True)
+
+    def has_begun(self):
+        """Returns whether there is a checkpoint or a report."""
+        return any(self.path.glob("checkpoints/step-*")) or (self.path / "report.json").exists()
 
     def report(self):
         """Returns the report of a finished run, or None."""
         file = self.path / "report.json"
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        return files.read_json(file) if file.exists() else None

@@ -17,7 +17,13 @@ CONFIGS = {
     "gpt2-untied": ka.models.GPT2Config(**_SHAPE, tied=False, use_bias=False),
     "llama": ka.models.LlamaConfig(**_SHAPE, hidden_width=24),
     "llama-window": ka.models.LlamaConfig(
-        **_SHAPE, hidden_width=24, key_value_heads=2, window=4, tied=True
+        **_SHAPE,
+        hidden_width=24,
+        key_value_heads=2,
+        window=4,
+        tied=True,
+        rotary_layout="interleaved",
+        rotary_scaling=ka.layers.YarnScaling(4.0, context_length=8, beta_fast=4.0),
     ),
 }
 

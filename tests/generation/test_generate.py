@@ -154,6 +154,7 @@ class Letters:
     """A tokenizer of the letters a to z, ids 1 to 26."""
 
     start_id = None
+    vocabulary_size = V
 
     def encode(self, text):
         return [ord(letter) - 96 for letter in text]
@@ -172,6 +173,14 @@ def test_strings_go_in_and_come_out(model):
         Letters().decode(ids.token_ids[0])
     ]
     assert ids.texts is None
+
+
+def test_a_tokenizer_of_another_vocabulary_is_refused(model, traces):
+    tokenizer = Letters()
+    tokenizer.vocabulary_size = V + 1
+    with pytest.raises(ValueError, match=f"tokenizer of {V + 1} tokens and a model of {V}"):
+        ka.generate(model, "a", 4, tokenizer=tokenizer)
+    assert not traces
 
 
 def test_empty_prompts(model):
@@ -196,6 +205,13 @@ def test_empty_prompts(model):
         (["a"], {}, r"tokenizer=.*'a'"),
         ([[1]], {"max_new_tokens": 0}, "max_new_tokens=0"),
         ([[1]], {"seed": -1}, "seed=-1"),
+        ([[1]], {"sampler": "greedy"}, "sampler='greedy'"),
+        ([[1]], {"sampler": Greedy}, "sampler=<class"),
+        ([[1]], {"sampler": Temperature(0.8)}, r"Sample\(\.\.\.\).*Temperature"),
+        ([[1]], {"stop_ids": 5}, "stop_ids=5"),
+        ([[1]], {"stop_ids": [1.7]}, r"stop_ids.*1\.7"),
+        ([[1]], {"stop_ids": [V]}, f"stop_ids.*{V} tokens; received {V}"),
+        ([[1]], {"bos_id": V}, f"bos_id.*received {V}"),
         ([[1]], {"seed": 0.5}, r"seed=0\.5"),
         (np.ones((2, 3), int), {"valid": np.ones((2, 2), bool)}, r"\(2, 3\).*\(2, 2\)"),
     ],

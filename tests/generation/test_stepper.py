@@ -133,6 +133,11 @@ def _model_with(make):
     return _randomise(keras.Model(inputs, make(x)))
 
 
+@keras.saving.register_keras_serializable(package="keras_arch_tests")
+def running_sum(x):
+    return ops.cumsum(x, axis=1)
+
+
 def _later(layer):
     return lambda x: keras.layers.Dense(V, name="head")(layer(x))
 
@@ -143,6 +148,12 @@ def _later(layer):
         (_later(keras.layers.LSTM(16, return_sequences=True, name="memory")), "memory"),
         (_later(keras.layers.GRU(16, return_sequences=True, name="gru")), "gru"),
         (_later(keras.layers.Conv1D(16, 3, padding="causal", name="window")), "window"),
+        (
+            _later(keras.layers.Conv1D(16, 2, dilation_rate=8, padding="causal", name="far")),
+            "far",
+        ),
+        (_later(keras.layers.Activation(running_sum, name="sum")), "sum"),
+        (_later(ka.layers.FeedForward(8, running_sum, name="ff")), "ff"),
         (_later(keras.layers.GlobalAveragePooling1D(name="pool")), "pool"),
         (_later(lambda x: ops.cumsum(x, axis=1)), "cumsum"),
         (_later(keras.layers.Softmax(axis=1, name="over_time")), "over_time"),
@@ -161,6 +172,9 @@ def _later(layer):
         "lstm",
         "gru",
         "convolution",
+        "dilated convolution",
+        "activation",
+        "activation of a part",
         "pooling",
         "operation",
         "softmax over time",
@@ -178,6 +192,27 @@ def test_foreign_pointwise_layers_pass():
         return keras.layers.Dense(V, name="head")(keras.layers.LeakyReLU()(x))
 
     assert ka.generation.Stepper(_model_with(make)).vocabulary_size == V
+
+
+def test_a_step_beyond_the_slots_is_refused():
+    stepper = ka.generation.Stepper(build(CONFIGS["gpt2"]))
+    ids, valid = ops.zeros((1, 4), "int32"), ops.ones((1, 4), "bool")
+    _, state = stepper.step(ids, valid, stepper.start(1, 6))
+    with pytest.raises(ValueError, match="6 slots, of which 4 are written; received 4 more"):
+        stepper.step(ids, valid, state)
+    with pytest.raises(ValueError, match=r"token_ids\.shape=\(1, 4\), valid\.shape=\(1, 1\)"):
+        stepper.step(ids, valid[:, :1], state)
+    with pytest.raises(ValueError, match="length=0"):
+        stepper.start(1, 0)
+
+
+def test_packed_models_decode_round_pads():
+    packed, plain = (build(CONFIGS["gpt2"], packed=flag) for flag in (True, False))
+    token_ids = np.random.default_rng(0).integers(0, V, (1, 8)).astype("int32")
+    valid = np.array([[1, 1, 1, 0, 1, 1, 1, 1]], "bool")
+    stepped = stepped_logits(packed, token_ids, valid, [4, 4])
+    full = logits(plain, token_ids, valid)
+    np.testing.assert_allclose(stepped[valid], full[valid], rtol=0, atol=1e-5)
 
 
 def test_attention_that_sees_later_tokens_is_refused():

@@ -64,6 +64,10 @@ def test_matrices_that_write_into_the_stream_start_smaller():
         ({"vocabulary_size": 3.5}, r"vocabulary_size=3\.5"),
         ({"context_length": True}, "context_length=True"),
         ({"dropout": 1.0}, r"dropout=1\.0"),
+        ({"dropout": "0.1"}, "dropout='0.1'"),
+        ({"hidden_width": -1}, "hidden_width=-1"),
+        ({"norm_epsilon": float("nan")}, "norm_epsilon.*nan"),
+        ({"initializer_range": 0.0}, r"initializer_range.*0\.0"),
     ],
 )
 @pytest.mark.parametrize("name", ["GPT2Config", "LlamaConfig"])

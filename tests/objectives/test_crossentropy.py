@@ -222,3 +222,22 @@ def test_names_the_bad_argument(options, words):
 def test_names_wrong_shapes():
     with pytest.raises(ValueError, match=r"y_true.shape=\(2, 3\), y_pred.shape=\(2, 3\)"):
         TokenCrossentropy()(TARGETS, logits()[..., 0])
+
+
+@pytest.mark.parametrize(
+    ("targets", "logits", "weights"),
+    [
+        (np.zeros((2, 1), "int32"), np.zeros((2, 3, 5), "float32"), None),
+        (np.zeros((2, 3), "int32"), np.zeros((2, 5), "float32"), None),
+        (np.zeros((3, 3), "int32"), np.zeros((3, 3, 5), "float32"), np.ones(3)),
+        (np.zeros((2, 3), "int32"), np.zeros((2, 3, 5), "float32"), np.ones((2, 1))),
+    ],
+)
+def test_shapes_that_would_broadcast_are_refused(targets, logits, weights):
+    with pytest.raises(ValueError, match="must have the shape of y_pred"):
+        TokenCrossentropy()(targets, logits, weights)
+
+
+def test_targets_that_are_no_ids_are_refused():
+    with pytest.raises(ValueError, match=r"y_true must hold token ids; received dtype .*float32"):
+        TokenCrossentropy()(np.zeros((2, 3), "float32"), np.zeros((2, 3, 5), "float32"))

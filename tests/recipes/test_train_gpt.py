@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import importlib
 import json
 import os
@@ -130,6 +131,21 @@ def test_other_settings_run_too(recipe, tmp_path, corpus):
         ({"accumulate": 0}, "accumulate=0, batch_size=4"),
         ({"strategy": "multiworker"}, "multiworker|several workers"),
         ({"batch_size": 0, "accumulate": 1}, "batch_size=0"),
+        ({"heads": 3}, "heads must divide width; received width=8, heads=3"),
+        ({"warmup_steps": 4}, "total_steps=4, warmup_steps=4"),
+        ({"temperature": 0.0}, "temperature=0.0"),
+        ({"top_k": 0}, "k=0"),
+        ({"context": 1}, "context=1"),
+        ({"seed": -1}, "seed=-1"),
+        ({"seed": 2**32}, "seed=4294967296"),
+        ({"samples": 0}, "samples=0"),
+        ({"sample_tokens": 0}, "sample_tokens=0"),
+        ({"evaluation_batch_size": 0}, "evaluation_batch_size=0"),
+        ({"clip": 0.0}, "global_clipnorm=0.0"),
+        ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
+        ({"patience": -1}, "patience=-1"),
+        ({"tokenizer": "byte_pair", "vocabulary_size": 256}, "vocabulary_size=256"),
+        ({"data": "no such text"}, "no such text"),
     ],
 )
 def test_bad_settings_are_named_before_anything_is_written(
@@ -138,6 +154,45 @@ def test_bad_settings_are_named_before_anything_is_written(
     with pytest.raises(ValueError, match=message):
         recipe.main(small(recipe, tmp_path / "run", corpus, **changes))
     assert not (tmp_path / "run").exists()
+
+
+def test_the_evaluation_batch_must_divide_over_the_replicas(recipe, tmp_path, corpus):
+    settings = small(recipe, tmp_path / "run", corpus, evaluation_batch_size=5)
+    with pytest.raises(ValueError, match="2 replicas; received evaluation_batch_size=5"):
+        settings.check(ka.training.Strategy("mirrored", replicas=2))
+
+
+def test_bad_settings_remove_no_earlier_run(recipe, tmp_path, corpus):
+    ka.training.RunFolder(tmp_path / "run", {}).close()
+    before = (tmp_path / "run" / "settings.json").read_text()
+    with pytest.raises(ValueError, match="heads=3"):
+        recipe.main(small(recipe, tmp_path / "run", corpus, heads=3, overwrite=True))
+    assert (tmp_path / "run" / "settings.json").read_text() == before
+
+
+def test_a_run_knows_its_text(recipe, tmp_path, corpus, monkeypatch):
+    """Also where the corpus asked for was replaced by another one."""
+    titles = []
+    monkeypatch.setattr(ka.training, "plot_curves", lambda _, path, title: titles.append(title))
+    monkeypatch.setattr(ka.text, "find_corpus", lambda name: [corpus])
+    settings = dataclasses.replace(
+        small(recipe, tmp_path / "run", corpus), data="shakespeare", sample_tokens=1
+    )
+    recipe.main(settings)
+    name, digest = f"{tmp_path.name}/corpus.txt", hashlib.sha256(TEXT.encode()).hexdigest()
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["corpus"] == {"files": [name], "sha256": digest}
+    assert titles == [f"gpt2 on {name}, {keras.backend.backend()}"]
+    corpus.write_text(TEXT + "x")
+    other = hashlib.sha256(f"{TEXT}x".encode()).hexdigest()
+    with pytest.raises(ValueError, match=f"(?s)corpus=.*{digest}.*received corpus=.*{other}"):
+        recipe.main(settings)
+
+
+def test_the_command_to_go_on_keeps_what_it_resumes(recipe):
+    arguments = ["recipes/train_gpt.py", "--overwrite", "--data", "my text.txt", "--no-overwrite"]
+    expected = "python recipes/train_gpt.py --data 'my text.txt'"
+    assert recipe.command_to_go_on(arguments) == expected
 
 
 def start(folder, corpus, *more):
@@ -173,9 +228,17 @@ def test_sigterm_ends_with_a_line_how_to_go_on(tmp_path, corpus):
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
 
 
-def test_an_error_is_one_line(tmp_path, corpus):
-    process = start(tmp_path / "run", corpus, "--heads", "3")
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        ("--heads", "3", "heads must divide width; received width=8, heads=3."),
+        ("--data", "python-docs", "[Errno 20] Not a directory: "),
+    ],
+)
+def test_an_error_is_one_line(tmp_path, corpus, monkeypatch, flag, value, message):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(corpus))
+    process = start(tmp_path / "run", corpus, flag, value)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    last = err.strip().splitlines()[-1]
-    assert last == "train_gpt: heads must divide width; received width=8, heads=3."
+    assert "Traceback" not in err
+    assert err.strip().splitlines()[-1].startswith(f"train_gpt: {message}")

@@ -86,9 +86,8 @@ def test_refuses_an_unknown_batch_size():
 
 def test_evaluation_of_sums_is_the_mean_over_all_tokens():
     data = tiny.dataset().take(3)
-    tokens = sum(int(np.sum(weights)) for _, _, weights in data.as_numpy_iterator())
     results = []
-    for reduction, evaluated in (("token_mean", data), ("sum", average_weights(data, tokens))):
+    for reduction, evaluated in (("token_mean", data), ("sum", average_weights(data))):
         keras.utils.set_random_seed(5)
         model = tiny.model()
         loss = ka.objectives.TokenCrossentropy(reduction=reduction)
@@ -98,3 +97,28 @@ def test_evaluation_of_sums_is_the_mean_over_all_tokens():
     expected = results[0]["nats"]
     assert results[1]["nats"] == pytest.approx(expected, rel=1e-5)
     assert results[1]["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def ignoring(number, count):
+    """Batches in which each row's second label is to be ignored, though its weight is 1."""
+    inputs, targets, weights = tiny.batch(number, (2, 6, 3, 5))
+    targets = np.where(np.arange(tiny.LENGTH) == 1, -1, targets)
+    data = tf.data.Dataset.from_tensors((inputs, targets, weights)).repeat(count)
+    return data, weights & (targets != -1)
+
+
+def test_ignored_labels_do_not_count_as_tokens():
+    data, real = ignoring(1, 1)
+    parts = list(micro_batches(data, 2).as_numpy_iterator())
+    weights = np.concatenate([weights for _, _, weights in parts])
+    np.testing.assert_allclose(weights, 2 * real / real.sum(), rtol=1e-6)
+    data, real = ignoring(1, 3)
+    for _, _, weights in average_weights(data).as_numpy_iterator():
+        np.testing.assert_allclose(weights, real / real.sum(), rtol=1e-6)
+
+
+def test_a_dataset_without_tokens_has_weight_zero():
+    inputs, targets, weights = tiny.batch(1)
+    data = tf.data.Dataset.from_tensors((inputs, targets, np.zeros_like(weights)))
+    for _, _, weights in average_weights(data):
+        np.testing.assert_array_equal(weights, np.zeros_like(targets))

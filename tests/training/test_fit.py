@@ -24,8 +24,7 @@ def train(folder, schedule=STANDSTILL, steps=12, **options):
         RunFolder(folder, {}),
         schedule=schedule,
         steps=steps,
-        evaluate_every=2,
-        **options,
+        **{"evaluate_every": 2} | options,
     )
     return tiny.variables(model), progress, row
 
@@ -61,3 +60,11 @@ def test_options_reach_the_log_and_the_checkpoints(tmp_path):
 def test_refuses_steps_that_do_not_divide(tmp_path, steps):
     with pytest.raises(ValueError, match=f"steps={steps}, evaluate_every=2"):
         train(tmp_path, steps=steps)
+
+
+@pytest.mark.parametrize(("steps", "evaluate_every"), [(2, 2), (12, 3), (6, 6)])
+def test_refuses_a_checkpoint_that_the_steps_do_not_meet(tmp_path, steps, evaluate_every):
+    train(tmp_path, steps=4)
+    expected = f"after 4 updates .* steps={steps}, evaluate_every={evaluate_every}"
+    with pytest.raises(ValueError, match=expected):
+        train(tmp_path, steps=steps, evaluate_every=evaluate_every, data=no_data)

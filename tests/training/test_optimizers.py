@@ -88,7 +88,7 @@ def test_decay_rule_survives_saving(tmp_path):
     assert copy.optimizer.get_config() == model.optimizer.get_config()
     for v in copy.trainable_variables:
         v.assign(keras.ops.ones(v.shape))
-    expected = [v.name in ("embeddings", "kernel") for v in copy.trainable_variables]
+    expected = [v.name in ("table", "kernel") for v in copy.trainable_variables]
     assert set(expected) == {True, False}
     assert decayed(copy.optimizer, copy.trainable_variables) == expected
 
@@ -114,3 +114,9 @@ def test_refuses_a_schedule_that_counts_other_steps():
     schedule = WarmupCosine(1e-3, 1e-4, 1, 10)
     with pytest.raises(ValueError, match="micro_batches=1, gradient_accumulation_steps=4"):
         AdamW(schedule, gradient_accumulation_steps=4)
+
+
+@pytest.mark.parametrize("clip", [0, -1.0, float("nan")])
+def test_refuses_a_clip_that_is_not_positive(clip):
+    with pytest.raises(ValueError, match=f"global_clipnorm must be positive.*={clip}"):
+        AdamW(global_clipnorm=clip)

@@ -15,7 +15,7 @@ def model(dropout=0.0):
     """A functional model with an embedding, dropout, a norm, a bias; logits [B, T, V]."""
     token_ids = keras.Input((None,), dtype="int32", name="token_ids")
     valid = keras.Input((None,), dtype="bool", name="valid")
-    x = keras.layers.Embedding(VOCABULARY, 8)(token_ids)
+    x = ka.layers.TokenEmbedding(VOCABULARY, 8)(token_ids)
     x = x * ops.cast(valid, x.dtype)[..., None]
     x = keras.layers.Dropout(dropout)(x)
     x = keras.layers.LayerNormalization()(x)

@@ -14,6 +14,7 @@ def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     A varint comes as a non-negative int, everything else as a view of its bytes.
     Raises ValueError where the bytes are no message.
     """
+    _check_type(message, memoryview)
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -40,18 +41,29 @@ def values(message: memoryview, number: int) -> list[int | memoryview]:
 
 
 def value(message: memoryview, number: int, default: int | memoryview) -> int | memoryview:
-    """The value of a singular field: the last one written, or the default."""
-    return (values(message, number) or [default])[-1]
+    """The value of a singular field: the last one written, or the default.
+
+    Raises ValueError where it is no number and the default is one, or the other way round.
+    """
+    found = (values(message, number) or [default])[-1]
+    _check_type(found, type(default))
+    return found
 
 
 def text(view: memoryview) -> str:
     """The string in a string field."""
+    _check_type(view, memoryview)
     return str(view, "utf-8")
 
 
 def signed(varint: int) -> int:
     """The int64 that a varint stands for."""
     return varint - (1 << 64) if varint >= 1 << 63 else varint
+
+
+def _check_type(value: int | memoryview, expected: type) -> None:
+    if not isinstance(value, expected):
+        raise ValueError("not a protocol buffer of this kind: a field has another type.")
 
 
 def _varint(message: memoryview, at: int) -> tuple[int, int]:

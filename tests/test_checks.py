@@ -1,0 +1,24 @@
+import pytest
+
+from keras_arch.checks import check_positive, check_rate
+
+
+def test_positive_integers_pass():
+    check_positive(width=1, heads=7)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, True, "3", None])
+def test_others_are_named(value):
+    with pytest.raises(ValueError, match=f"positive integer; received heads={value!r}"):
+        check_positive(width=1, heads=value)
+
+
+def test_rates_pass():
+    check_rate(dropout=0.0)
+    check_rate(dropout=0.99)
+
+
+@pytest.mark.parametrize("value", [1.0, -0.1, float("nan"), "0.1", None])
+def test_other_rates_are_named(value):
+    with pytest.raises(ValueError, match=f"dropout={value!r}"):
+        check_rate(dropout=value)
