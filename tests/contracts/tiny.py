@@ -50,7 +50,7 @@ def stepped_logits(model, token_ids, valid, chunks, context=None):
     context = context or {}
 
     def run(token_ids, valid, *values):
-        state = stepper.start(len(token_ids), CONTEXT, dict(zip(context, values, strict=True)))
+        state = stepper.start(token_ids.shape[0], CONTEXT, dict(zip(context, values, strict=True)))
         outputs, begin = [], 0
         for size in chunks:
             part = slice(begin, begin + size)
