@@ -98,6 +98,8 @@ class TokenCrossentropy(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         targets, logits = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        if sample_weight is not None:
+            sample_weight = ops.convert_to_tensor(sample_weight)
         check_shapes(targets, logits, sample_weight)
         weights = token_weights(targets, sample_weight)
         check_labels(targets, weights, logits.shape[-1])
@@ -130,7 +132,7 @@ def check_shapes(targets, logits, weights=None):
         raise ValueError(f"y_true must hold token ids; received dtype {targets.dtype}.")
     shapes = {"y_true": tuple(targets.shape), "y_pred": tuple(logits.shape)}
     if weights is not None:
-        shapes["sample_weight"] = tuple(ops.shape(weights))
+        shapes["sample_weight"] = tuple(weights.shape)
     rows = [shapes["y_pred"][:-1], *(shape for name, shape in shapes.items() if name != "y_pred")]
     same = len({len(shape) for shape in rows}) == 1 and all(
         len({size for size in sizes if size is not None}) <= 1 for sizes in zip(*rows, strict=True)

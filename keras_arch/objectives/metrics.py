@@ -26,6 +26,8 @@ class TokenNats(keras.metrics.Metric):
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Adds a batch."""
         targets, logits = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+        if sample_weight is not None:
+            sample_weight = ops.convert_to_tensor(sample_weight)
         check_shapes(targets, logits, sample_weight)
         weights = token_weights(targets, sample_weight)
         self.total.assign_add(weighted_sum(token_nats(targets, logits), weights))
