@@ -6,6 +6,7 @@ import keras
 
 from keras_arch.training.callbacks import EarlyStopping, Recorder
 from keras_arch.training.checkpoints import Checkpoints, SaveCheckpoint
+from keras_arch.training.interruption import SignalsAtBatchEnds
 from keras_arch.training.logs import WriteLogs
 from keras_arch.training.torch_seed import ReseedTorch
 
@@ -61,16 +62,17 @@ def fit(
     callbacks.append(SaveCheckpoint(checkpoints, progress))
     callbacks.append(WriteLogs(progress, folder / "log.csv", folder / "events"))
     if progress.step < steps and not progress.stopped:
-        model.fit(
-            make_data(progress.step),
-            validation_data=validation,
-            initial_epoch=progress.step // evaluate_every,
-            epochs=steps // evaluate_every,
-            steps_per_epoch=evaluate_every * micro_batches,
-            shuffle=False,
-            verbose=1 if sys.stdout.isatty() else 2,
-            callbacks=callbacks,
-        )
+        with SignalsAtBatchEnds() as at_batch_ends:
+            model.fit(
+                make_data(progress.step),
+                validation_data=validation,
+                initial_epoch=progress.step // evaluate_every,
+                epochs=steps // evaluate_every,
+                steps_per_epoch=evaluate_every * micro_batches,
+                shuffle=False,
+                verbose=1 if sys.stdout.isatty() else 2,
+                callbacks=[*callbacks, at_batch_ends],
+            )
     if patience:
         return progress, checkpoints.load_best(model, progress)
     return progress, progress.rows[-1]

@@ -2,6 +2,9 @@
 
 import contextlib
 import signal
+import threading
+
+import keras
 
 
 class Interrupted(BaseException):
@@ -25,3 +28,37 @@ def interruptible():
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class SignalsAtBatchEnds(keras.callbacks.Callback):
+    """Inside its `with` block SIGTERM and ctrl-C wait for the end of a batch.
+
+    There the handler that was set before is called. An exception raised at any other moment of a
+    training can fall into a destructor or a callback from C++, where it is dropped or aborts.
+    """
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def __enter__(self):
+        self.received = None
+        self.handlers = {}
+        # Only the main thread gets signals.
+        if threading.current_thread() is threading.main_thread():
+            self.handlers = {number: signal.getsignal(number) for number in self.numbers}
+        for number, handler in self.handlers.items():
+            if callable(handler):
+                signal.signal(number, self.receive)
+        return self
+
+    def __exit__(self, *exception):
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
+
+    def receive(self, number, frame):
+        """Keeps a signal for later."""
+        self.received = number
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.received is not None:
+            number, self.received = self.received, None
+            self.handlers[number](number, None)

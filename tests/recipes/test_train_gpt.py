@@ -222,7 +222,10 @@ def test_sigterm_ends_with_a_line_how_to_go_on(tmp_path, corpus):
         if line.startswith("Epoch 2/"):
             process.send_signal(signal.SIGTERM)
             break
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 143, err
     assert "interrupted by SIGTERM. To go on from the last checkpoint" in out
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
