@@ -80,6 +80,7 @@ def concrete(x):
     try:
         return keras.ops.convert_to_numpy(x)
     except Exception as error:
+        # What JAX and TensorFlow raise for a traced tensor; by name, so that neither is imported.
         if type(error).__name__ in ("TracerArrayConversionError", "NotImplementedError"):
             return None
         raise

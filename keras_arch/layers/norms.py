@@ -2,7 +2,7 @@
 
 The closed form is what makes them worth having beside Keras's: derived operation by operation, a
 norm adds three terms to the gradient of the residual stream, and XLA on CPU then computes the sum
-of all of them again for each of its readers, which doubles the time of a training step.
+of all of them again for each of its readers: 1.7 times the processor time of a small gradient.
 """
 
 import keras

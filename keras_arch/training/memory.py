@@ -11,7 +11,7 @@ def keep_freed_memory():
 
     XLA on CPU takes the temporary buffer of a step (tens of megabytes) anew at every step. By
     default glibc maps it from the kernel each time, and every page of it faults in again: for JAX
-    a third of a small model's step. Has no effect on what is allocated on accelerators, and none
+    a fifth of a small model's step. Has no effect on what is allocated on accelerators, and none
     at all without glibc. The process keeps its peak size.
     """
     try:
