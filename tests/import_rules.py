@@ -35,7 +35,7 @@ RULES = {
     "generation": _rule("checks backend layers models", _CORE),
     "serving": _rule("checks backend layers models generation text", _TENSORFLOW),
     "objectives": _rule("checks backend", _CORE),
-    "text": _rule("checks backend objectives", _TENSORFLOW | {"tokenizers"}),
+    "text": _rule("checks backend objectives", _TENSORFLOW | {"tokenizers", "sentencepiece"}),
     "analysis": _rule("checks backend layers models", _CORE),
     "checkpoints": _rule("checks backend layers models", _CORE | {"safetensors"}),
     "training": _rule(
@@ -43,7 +43,7 @@ RULES = {
     ),
 }
 # These may be imported inside functions only: keras_arch works without them.
-_LAZY = {"backend": {"tensorflow", "jax", "torch"}, "text": {"tokenizers"}}
+_LAZY = {"backend": {"tensorflow", "jax", "torch"}, "text": {"tokenizers", "sentencepiece"}}
 _LAZY |= {"training": {"jax", "torch", "matplotlib"}, "checkpoints": {"safetensors"}}
 # Here one code serves all backends.
 _ONE_CODE = {"layers", "models"}

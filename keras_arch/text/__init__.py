@@ -1,17 +1,21 @@
 """Tokenizers, corpora and `tf.data` pipelines.
 
-TensorFlow and keras_nlp are imported by what needs them: the pipelines, and the tokenizers'
+TensorFlow and tensorflow_text are imported by what needs them: the pipelines, and the tokenizers'
 `_tensor` methods.
 """
 
 import importlib
 
 from keras_arch.text.byte_pair import BytePairTokenizer
+from keras_arch.text.bytes import ByteTokenizer
 from keras_arch.text.characters import CharacterTokenizer
+from keras_arch.text.code_points import UnicodeTokenizer
 from keras_arch.text.data import find_corpus
 from keras_arch.text.files import read_text
-from keras_arch.text.load import load_tokenizer
+from keras_arch.text.load import TRAINABLE, load_tokenizer
+from keras_arch.text.sentence_piece import SentencePieceTokenizer
 from keras_arch.text.tokenizer import Tokenizer
+from keras_arch.text.word_piece import WordPieceTokenizer
 
 _PIPELINES = ("consecutive_windows", "split", "stream", "windows")
 

@@ -1,14 +1,14 @@
-"""Byte-level byte-pair encoding inside a TensorFlow graph, by keras_nlp."""
+"""Byte-level byte-pair encoding inside a TensorFlow graph, by core operations."""
 
 from __future__ import annotations
 
-import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import keras_nlp
+import numpy as np
 import tensorflow as tf
 
-from keras_arch.text.byte_symbols import BYTE_OF_SYMBOL, SYMBOLS
+from keras_arch.text.byte_symbols import SYMBOLS
+from keras_arch.text.literals import CUT
 
 # Unicode's White_Space characters. RE2's own \s has only five of them.
 SPACE = (
@@ -21,67 +21,73 @@ WORD = (
 )
 # The last space before a word never belongs to the run of spaces before it.
 LAST_SPACE = rf"([{SPACE}])([^{SPACE}])"
-# A byte that UTF-8 never uses, so no text holds it and no pattern matches it.
-CUT = b"\xff"
-
-# keras_nlp splits words once more, in its own way: it cuts runs of spaces where GPT-2 does not,
-# knows 9 of the 25 space characters, and loses the digit U+096C, its private marker. It never
-# cuts a run of letters, so every byte is handed over as a letter: an ASCII letter as itself,
-# every other byte as the letter that lies 256 code points above it.
-LETTERS = [
-    chr(byte) if chr(byte) in string.ascii_letters else chr(256 + byte) for byte in range(256)
-]
+NO_RANK = np.iinfo(np.int32).max
 
 
 class BytePairGraph:
     """Byte-pair encoding of string tensors with GPT-2's split into words.
 
-    keras_nlp's tokenizer does the merging and keeps every word it has seen: memory grows with
-    the number of distinct words.
+    All words of a batch are merged at once, as long arrays; keras_nlp's tokenizer, which loops
+    over strings and keeps every word it has seen, is slower and grows without end.
 
     Args:
         vocabulary: Token to id; tokens are spelt in byte symbols.
         merges: Pairs of tokens, the most frequent first.
-        special_tokens: Tokens of the vocabulary that no text may ever give.
     """
 
-    def __init__(
-        self,
-        vocabulary: dict[str, int],
-        merges: Sequence[tuple[str, str]],
-        special_tokens: Sequence[str],
-    ):
-        letter_merges = [
-            tuple(SYMBOLS[part] for part in letter.encode("utf-8"))
-            for letter in LETTERS
-            if not letter.isascii()
-        ]
-        spelt = {
-            _spell(token): token_id
-            for token, token_id in vocabulary.items()
-            if token not in special_tokens
-        }
-        # Halves of letters: always merged, so their ids never come out.
-        halves = sorted({part for merge in letter_merges for part in merge})
-        spelt.update({half: len(vocabulary) + i for i, half in enumerate(halves)})
-        spelt_merges = [(_spell(left), _spell(right)) for left, right in merges]
-        self._tokenizer = keras_nlp.tokenizers.BytePairTokenizer(
-            vocabulary=spelt, merges=[" ".join(pair) for pair in letter_merges + spelt_merges]
-        )
+    def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]]):
+        self._bytes = np.array([vocabulary[symbol] for symbol in SYMBOLS], np.int32)
+        self._size = max(vocabulary.values()) + 1
+        keys = [vocabulary[left] * self._size + vocabulary[right] for left, right in merges]
+        # One more key, above all pairs, so that every search finds a place.
+        keys = np.array([*keys, np.iinfo(np.int64).max], np.int64)
+        order = np.argsort(keys)
+        self._keys = keys[order]
+        self._ranks = order.astype(np.int32)
+        merged = [vocabulary[left + right] for left, right in merges]
+        self._merged = np.array([*merged, 0], np.int32)[order]
 
-    @property
-    def resources(self) -> list:
-        """The tables of keras_nlp's tokenizer."""
-        trackable = (tf.lookup.StaticHashTable, tf.Module)
-        return [value for value in vars(self._tokenizer).values() if isinstance(value, trackable)]
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def encode(self, texts):
+    def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes string `[B]` to ragged int32 `[B, None]`."""
         words = split_words(texts)
         distinct, index = tf.unique(words.flat_values)
-        tokens = tf.gather(self._tokenizer.tokenize(_spell_tensor(distinct)), index)
+        tokens = tf.gather(self._encode_words(distinct), index)
         return words.with_flat_values(tokens).merge_dims(1, 2)
+
+    def _encode_words(self, words):
+        """Encodes string `[W]` to ragged int32 `[W, None]`."""
+        # Latin-1 reads every byte as one code point.
+        codes = tf.strings.unicode_decode(words, "ISO-8859-1")
+        count = codes.nrows()
+        tokens, rows, _ = tf.while_loop(
+            lambda tokens, rows, unfinished: unfinished,
+            lambda tokens, rows, unfinished: self._merge(tokens, rows, count),
+            (tf.gather(tf.constant(self._bytes), codes.flat_values), codes.value_rowids(), True),
+            (tf.TensorShape([None]), tf.TensorShape([None]), tf.TensorShape([])),
+        )
+        return tf.RaggedTensor.from_value_rowids(tokens, rows, count, validate=False)
+
+    def _merge(self, tokens, rows, count):
+        """Merges in every row the pair of the lowest rank, wherever it stands.
+
+        Returns the new tokens, their rows, and whether anything was merged.
+        """
+        index = tf.range(tf.size(tokens))
+        in_row = (index < tf.size(tokens) - 1) & (rows == tf.roll(rows, -1, 0))
+        key = tf.cast(tokens, tf.int64) * self._size + tf.cast(tf.roll(tokens, -1, 0), tf.int64)
+        keys = tf.constant(self._keys)
+        place = tf.searchsorted(keys, key)
+        known = in_row & (tf.gather(keys, place) == key)
+        rank = tf.where(known, tf.gather(tf.constant(self._ranks), place), NO_RANK)
+        lowest = tf.math.unsorted_segment_min(rank, rows, count)
+        found = known & (rank == tf.gather(lowest, rows))
+        # Of pairs that overlap, as in "aaa", the first, the third and so on are merged.
+        before = tf.concat([[-1], tf.cast(tf.where(~found)[:, 0], tf.int32)], axis=0)
+        place_in_run = index - tf.gather(before, tf.cumsum(tf.cast(~found, tf.int32))) - 1
+        merged = found & (place_in_run % 2 == 0)
+        tokens = tf.where(merged, tf.gather(tf.constant(self._merged), place), tokens)
+        kept = ~tf.roll(merged, 1, 0)
+        return tokens[kept], rows[kept], tf.reduce_any(found)
 
 
 def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
@@ -98,17 +104,3 @@ def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
     texts = tf.strings.regex_replace(texts, WORD, rb"\0" + CUT)
     words = tf.strings.split(texts, sep=CUT)
     return tf.ragged.boolean_mask(words, words != "")
-
-
-def _spell(token: str) -> str:
-    """Rewrites a token in the byte symbols of the letters that stand for its bytes."""
-    letters = "".join(LETTERS[BYTE_OF_SYMBOL[symbol]] for symbol in token)
-    return "".join(SYMBOLS[byte] for byte in letters.encode("utf-8"))
-
-
-def _spell_tensor(words: tf.Tensor) -> tf.Tensor:
-    """Rewrites the bytes of string `[W]` as the letters that stand for them."""
-    # Latin-1 reads every byte as one code point.
-    codes = tf.strings.unicode_decode(words, "ISO-8859-1")
-    letters = tf.constant([ord(letter) for letter in LETTERS])
-    return tf.strings.unicode_encode(tf.gather(letters, codes), "UTF-8")

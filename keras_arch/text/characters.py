@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
-from keras_arch.text.files import read_json, write_json
-from keras_arch.text.tokenizer import SETTINGS_FILE, Tokenizer
-
-REPLACEMENT = "\ufffd"
+from keras_arch.text.tokenizer import REPLACEMENT, Tokenizer
 
 
 class CharacterTokenizer(Tokenizer):
@@ -25,6 +20,7 @@ class CharacterTokenizer(Tokenizer):
     name = "characters"
 
     def __init__(self, characters: Sequence[str]):
+        super().__init__({})
         self.characters = tuple(characters)
         if not self.characters:
             raise ValueError("characters must not be empty.")
@@ -68,19 +64,9 @@ class CharacterTokenizer(Tokenizer):
         """The lookup table from characters to ids."""
         return [self._table]
 
-    def encode(self, text: str) -> list[int]:
-        """Returns one id per character."""
-        return [self._ids.get(character, 0) for character in text]
-
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the characters of ids, U+FFFD for id 0."""
         return "".join(self._spellings[token] for token in self.check_ids(ids))
-
-    def encode_tensor(self, texts):
-        """Encodes string `[B]` to ragged int32 `[B, None]`, inside a graph."""
-        import tensorflow as tf
-
-        return self._table.lookup(tf.strings.unicode_split(texts, "UTF-8", errors="replace"))
 
     def decode_tensor(self, ids):
         """Decodes dense or ragged int `[B, T]` to string `[B]`, inside a graph."""
@@ -88,18 +74,22 @@ class CharacterTokenizer(Tokenizer):
 
         return tf.strings.reduce_join(tf.gather(tf.constant(self._spellings), ids), axis=-1)
 
-    def save(self, folder: str | os.PathLike) -> None:
-        """Writes `tokenizer.json`."""
-        settings = {"tokenizer": self.name, "characters": "".join(self.characters)}
-        write_json(Path(folder) / SETTINGS_FILE, settings)
+    def _encode(self, text):
+        return [self._ids.get(character, 0) for character in text]
+
+    def _encode_tensor(self, texts):
+        import tensorflow as tf
+
+        return self._table.lookup(tf.strings.unicode_split(texts, "UTF-8", errors="replace"))
+
+    def _settings(self):
+        return {"characters": "".join(self.characters)}
 
     @classmethod
-    def load(cls, folder: str | os.PathLike) -> CharacterTokenizer:
-        """Reads `tokenizer.json`."""
-        path = Path(folder) / SETTINGS_FILE
-        characters = read_json(path).get("characters")
+    def _from_parts(cls, settings, files):
+        characters = settings.get("characters")
         if not isinstance(characters, str):
-            raise ValueError(f"{path} must hold text under characters; received {characters!r}.")
+            raise ValueError(f"characters must be a string; received {characters!r}.")
         return cls(characters)
 
     @functools.cached_property

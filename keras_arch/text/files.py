@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
 import os
 import tempfile
@@ -71,6 +72,56 @@ def read_text(files: Iterable[str | os.PathLike]) -> str:
     return text
 
 
+def training_blocks(sources: Iterable[str | os.PathLike]) -> Iterator[str]:
+    """Yields the text that a tokenizer is trained on, block by block; files are streamed.
+
+    Args:
+        sources: Texts (`str`) and UTF-8 text files (`pathlib.Path`), in any mixture.
+
+    Raises:
+        ValueError: If sources is a single text or path, holds no text, or a file is not UTF-8.
+    """
+    if isinstance(sources, (str, os.PathLike)):
+        raise ValueError(f"sources must be a list of texts and paths; received {sources!r}.")
+    blocks = (
+        block
+        for source in sources
+        for block in ([source] if isinstance(source, str) else read_blocks(source))
+        if block
+    )
+    first = next(blocks, None)
+    if first is None:
+        raise ValueError("sources must hold some text; received none.")
+    return itertools.chain([first], blocks)
+
+
+def split_lines(content: bytes) -> list[str]:
+    """Returns the lines of a UTF-8 file that end with LF or CRLF, and with nothing else.
+
+    Raises:
+        ValueError: If the file is not UTF-8.
+    """
+    lines = content.decode("utf-8").replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def parse_json(content: bytes) -> dict:
+    """Returns the JSON object in a file's content.
+
+    Raises:
+        ValueError: If it holds none.
+    """
+    value = json.loads(content.decode("utf-8"))
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON object is needed; received a {type(value).__name__}.")
+    return value
+
+
+def format_json(value: dict) -> bytes:
+    """Returns the content of a JSON file."""
+    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
+
+
 def read_json(path: str | os.PathLike) -> dict:
     """Returns the object in a JSON file.
 
@@ -79,12 +130,9 @@ def read_json(path: str | os.PathLike) -> dict:
         ValueError: If the file does not hold a JSON object.
     """
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        return parse_json(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} must be a JSON file; reading it failed: {error}") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} must hold a JSON object; received a {type(value).__name__}.")
-    return value
 
 
 def write_bytes(path: str | os.PathLike, content: bytes) -> None:
@@ -107,5 +155,4 @@ def write_bytes(path: str | os.PathLike, content: bytes) -> None:
 
 def write_json(path: str | os.PathLike, value: dict) -> None:
     """Writes an object as a JSON file, in one step."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
-    write_bytes(path, (text + "\n").encode("utf-8"))
+    write_bytes(path, format_json(value))

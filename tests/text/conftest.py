@@ -2,20 +2,49 @@
 
 import pytest
 
-from keras_arch.text import BytePairTokenizer, CharacterTokenizer
+from keras_arch.text import (
+    BytePairTokenizer,
+    ByteTokenizer,
+    CharacterTokenizer,
+    SentencePieceTokenizer,
+    UnicodeTokenizer,
+    WordPieceTokenizer,
+)
 from tests.text.texts import CORPUS, TEXTS
 
+MAKERS = {
+    "characters": lambda: CharacterTokenizer.from_text("".join(TEXTS)),
+    "bytes": ByteTokenizer,
+    "unicode": UnicodeTokenizer,
+    "byte_pair": lambda: BytePairTokenizer.train(CORPUS, 1500),
+    "word_piece": lambda: WordPieceTokenizer.train(CORPUS, 7000, alphabet_size=3000),
+    "unigram": lambda: SentencePieceTokenizer.train(CORPUS, 4000, character_coverage=0.98),
+    "bpe": lambda: SentencePieceTokenizer.train(CORPUS, 4000, "bpe", character_coverage=0.98),
+}
+
 
 @pytest.fixture(scope="session")
-def byte_pair():
-    return BytePairTokenizer.train(CORPUS, 1500)
+def tokenizers():
+    """All tokenizers by the name of the algorithm, made when first asked for."""
+    return Made()
 
 
-@pytest.fixture(scope="session")
-def characters():
-    return CharacterTokenizer.from_text("".join(TEXTS))
+class Made(dict):
+    def __missing__(self, name):
+        self[name] = MAKERS[name]()
+        return self[name]
 
 
-@pytest.fixture(params=["characters", "byte_pair"])
-def tokenizer(request):
-    return request.getfixturevalue(request.param)
+@pytest.fixture
+def byte_pair(tokenizers):
+    return tokenizers["byte_pair"]
+
+
+@pytest.fixture
+def word_piece(tokenizers):
+    return tokenizers["word_piece"]
+
+
+@pytest.fixture(params=MAKERS)
+def tokenizer(request, tokenizers):
+    return tokenizers[request.param]

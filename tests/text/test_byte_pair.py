@@ -65,13 +65,35 @@ def test_a_small_corpus_gives_a_small_vocabulary():
     assert BytePairTokenizer.train(["ab"], 10_000).vocabulary_size == 258
 
 
-def test_the_name_of_the_end_token_is_plain_text(byte_pair):
-    end = byte_pair.special_ids["end"]
-    text = "a<|endoftext|>b"
-    assert end not in byte_pair.encode(text)
-    assert end not in byte_pair.encode_tensor(tf.constant([text])).flat_values.numpy()
-    assert byte_pair.decode([end]) == "<|endoftext|>"
-    assert byte_pair.decode_tensor(tf.constant([[end]])).numpy()[0] == b"<|endoftext|>"
+def test_the_name_of_the_end_token_is_plain_text_unless_it_is_parsed(byte_pair):
+    text, end = "a<|endoftext|>b", byte_pair.special_ids["end"]
+    assert byte_pair.encode(text) == reference_encode(byte_pair, text)
+    parsed = [*byte_pair.encode("a"), end, *byte_pair.encode("b")]
+    assert byte_pair.encode(text, parse_special=True) == parsed
+    texts = tf.constant([text])
+    assert byte_pair.encode_tensor(texts, parse_special=True).to_list() == [parsed]
+
+
+def test_special_tokens_come_first_and_may_have_any_name():
+    special = {
+        "begin": "<\uff5cbegin\uff5c>",
+        "end": "<\uff5cend\uff5c>",
+        "pad": "<\uff5cend\uff5c>",
+    }
+    tokenizer = BytePairTokenizer.train(["low lower"], 260, special)
+    assert tokenizer.special_ids == {"begin": 0, "end": 1, "pad": 1}
+    assert tokenizer.vocabulary_size == 260
+    assert tokenizer.decode(tokenizer.encode("low")) == "low"
+
+
+def test_nothing_merges_into_a_special_token():
+    # "end" is a word of the vocabulary here, and a special token in the other tokenizer.
+    plain = BytePairTokenizer.train(["end end"], 259)
+    assert "end" in plain.vocabulary
+    with pytest.raises(ValueError, match=r"merges must be pairs .* received"):
+        BytePairTokenizer(plain.vocabulary, plain.merges, {"end": "end"})
+    with pytest.raises(ValueError, match=r"received \['end'\], which the corpus made tokens of"):
+        BytePairTokenizer.train(["end end"], 260, {"end": "end"})
 
 
 def test_half_a_character_decodes_to_the_replacement_character(byte_pair):
@@ -85,12 +107,15 @@ def test_a_half_surrogate_is_refused(byte_pair):
         byte_pair.encode("a\ud800")
 
 
-def test_published_files_load(tmp_path):
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_published_files_load(tmp_path, newline):
     # The form of GPT-2's files: the end token last, a version line, no more than that.
     vocabulary = {symbol: i for i, symbol in enumerate([*SYMBOLS, "Ġt", "he", "<|endoftext|>"])}
     (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
-    (tmp_path / "merges.txt").write_text("#version: 0.2\nĠ t\nh e\n", encoding="utf-8")
-    (tmp_path / "tokenizer.json").write_text('{"end_token": "<|endoftext|>"}')
+    (tmp_path / "merges.txt").write_bytes(
+        newline.join(["#version: 0.2", "Ġ t", "h e", ""]).encode()
+    )
+    (tmp_path / "tokenizer.json").write_text('{"special_tokens": {"end": "<|endoftext|>"}}')
     tokenizer = BytePairTokenizer.load(tmp_path)
     assert tokenizer.special_ids == {"end": 258}
     assert tokenizer.encode(" the") == [256, 257]
@@ -99,14 +124,13 @@ def test_published_files_load(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"vocabulary_size": 256}, "at least 257; received vocabulary_size=256"),
+        ({"vocabulary_size": 256}, "at least 257, .* received vocabulary_size=256"),
         ({"sources": []}, "must hold some text"),
         ({"sources": ["", ""]}, "must hold some text"),
         ({"sources": "abc"}, "must be a list of texts and paths; received 'abc'"),
-        ({"end_token": "end"}, "received end_token='end'"),
-        ({"end_token": ""}, "received end_token=''"),
-        ({"end_token": "<end token>"}, "received end_token='<end token>'"),
-        ({"end_token": "<\u00e9>"}, "received end_token="),
+        ({"vocabulary_size": 300.0}, "must be an integer; received vocabulary_size=300.0"),
+        ({"special_tokens": {"end": ""}}, "received 'end': ''"),
+        ({"special_tokens": {"end": "a"}}, r"received \['a'\]"),
     ],
 )
 def test_wrong_training_arguments_are_refused(arguments, message):
@@ -122,6 +146,7 @@ def test_wrong_training_arguments_are_refused(arguments, message):
         ({"Ġ": None}, [], r"without \['Ġ'\]"),
         ({"ab": None}, [("a", "b")], r"received \('a', 'b'\)"),
         ({}, [("a",)], r"received \('a',\)"),
+        ({}, [("a", "b"), ("a", "b")], "must be distinct; received 2, 1 of them distinct"),
         ({"ab": None, "\u4e2d": 257}, [], "received the token '\u4e2d'"),
     ],
 )

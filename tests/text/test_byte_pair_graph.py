@@ -1,9 +1,11 @@
 import unicodedata
 
+import pytest
 import tensorflow as tf
 import tokenizers
 
-from keras_arch.text.byte_pair_graph import LETTERS, split_words
+from keras_arch.text import BytePairTokenizer
+from keras_arch.text.byte_pair_graph import split_words
 from tests.text.texts import TEXTS
 
 
@@ -37,7 +39,14 @@ def test_every_assigned_character_is_split_like_the_reference():
     assert differing == []
 
 
-def test_letters_stand_for_bytes_and_are_letters():
-    # keras_nlp never cuts a run of letters: what the hand-over rests on.
-    assert len(set(LETTERS)) == 256
-    assert all(letter.isalpha() for letter in LETTERS)
+@pytest.mark.parametrize("text", ["a" * 1001, "ab" * 77 + "aaa", "aaab aab ab aaaa", "\u4e2d" * 99])
+def test_repeated_pairs_are_merged_like_the_reference(text):
+    tokenizer = BytePairTokenizer.train(["aaaa aab aaab", "\u4e2d\u4e2d"] * 9, 290)
+    assert tokenizer.encode_tensor(tf.constant([text])).to_list() == [tokenizer.encode(text)]
+
+
+def test_a_vocabulary_without_merges_gives_bytes():
+    tokenizer = BytePairTokenizer.train(["ab"], 257)
+    ids = tokenizer.encode_tensor(tf.constant(["ab", "", "a\u4e2d"])).to_list()
+    assert [len(row) for row in ids] == [2, 0, 4]
+    assert ids == [tokenizer.encode(text) for text in ("ab", "", "a\u4e2d")]

@@ -2,7 +2,17 @@ import os
 
 import pytest
 
-from keras_arch.text.files import read_blocks, read_json, read_text, write_bytes, write_json
+from keras_arch.text.files import (
+    format_json,
+    parse_json,
+    read_blocks,
+    read_json,
+    read_text,
+    split_lines,
+    training_blocks,
+    write_bytes,
+    write_json,
+)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 2, 3, 7, 100])
@@ -74,3 +84,42 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_training_texts_and_files_are_mixed(tmp_path):
+    (tmp_path / "a").write_bytes(b"from a file\r\n")
+    (tmp_path / "empty").touch()
+    sources = iter(["", "a text", tmp_path / "empty", tmp_path / "a"])
+    assert list(training_blocks(sources)) == ["a text", "from a file\r\n"]
+
+
+@pytest.mark.parametrize("sources", [[], ["", ""]])
+def test_training_on_nothing_is_refused(sources):
+    with pytest.raises(ValueError, match="sources must hold some text; received none"):
+        training_blocks(sources)
+
+
+def test_training_on_a_single_path_is_refused(tmp_path):
+    for source in ("text", tmp_path):
+        with pytest.raises(ValueError, match="sources must be a list of texts and paths"):
+            training_blocks(source)
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("", []),
+        ("a", ["a"]),
+        ("a\nb\n", ["a", "b"]),
+        ("a\r\nb\r\n", ["a", "b"]),
+        ("a\n\nb\u2028\x0b\r", ["a", "", "b\u2028\x0b\r"]),
+    ],
+)
+def test_lines_end_with_lf_or_crlf_and_nothing_else(content, lines):
+    assert split_lines(content.encode()) == lines
+
+
+def test_formatted_json_is_parsed():
+    assert parse_json(format_json({"a": "\u4e2d"})) == {"a": "\u4e2d"}
+    with pytest.raises(ValueError, match="a JSON object is needed; received a list"):
+        parse_json(b"[]")

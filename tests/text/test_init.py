@@ -11,10 +11,12 @@ from keras_arch import text
 WITHOUT_TENSORFLOW = """
 import sys
 import keras_arch.text
-characters = keras_arch.text.CharacterTokenizer.from_text("abc")
-assert characters.decode(characters.encode("cab")) == "cab"
-byte_pair = keras_arch.text.BytePairTokenizer.train(["abc"], 258)
-assert byte_pair.decode(byte_pair.encode("cab")) == "cab"
+text = keras_arch.text
+characters = text.CharacterTokenizer.from_text("abc")
+tokenizers = [characters, text.ByteTokenizer(), text.UnicodeTokenizer()]
+tokenizers += [tokenizer.train(["abc cab"], 300) for tokenizer in text.TRAINABLE.values()]
+for tokenizer in tokenizers:
+    assert tokenizer.decode(tokenizer.encode("cab", parse_special=True)) == "cab", tokenizer
 imported = sys.modules.keys() & {"tensorflow", "tensorflow_text", "keras_nlp", "keras_hub"}
 assert not imported, imported
 """

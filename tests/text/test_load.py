@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_arch.text import load_tokenizer
+from keras_arch.text import TRAINABLE, load_tokenizer
 
 
 def test_a_missing_folder_is_named(tmp_path):
@@ -12,10 +12,10 @@ def test_a_missing_folder_is_named(tmp_path):
         load_tokenizer(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("settings", [{}, {"tokenizer": "os.system"}])
+@pytest.mark.parametrize("settings", [{}, {"tokenizer": "os.system"}, {"tokenizer": ["bytes"]}])
 def test_an_unknown_tokenizer_lists_the_known_ones(tmp_path, settings):
     (tmp_path / "tokenizer.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=r"\['byte_pair', 'characters'\]"):
+    with pytest.raises(ValueError, match=r"one of \['byte_pair', 'bytes', 'characters', .*\]"):
         load_tokenizer(tmp_path)
 
 
@@ -28,5 +28,14 @@ def test_a_damaged_file_is_named(tmp_path, content):
 
 def test_a_settings_file_without_characters_is_refused(tmp_path):
     (tmp_path / "tokenizer.json").write_text('{"tokenizer": "characters"}')
-    with pytest.raises(ValueError, match="under characters; received None"):
+    with pytest.raises(ValueError, match="characters must be a string; received None"):
         load_tokenizer(tmp_path)
+
+
+def test_trainable_tokenizers_are_trained_by_name():
+    assert TRAINABLE.keys() == {"byte_pair", "word_piece", "sentence_piece"}
+    for name, tokenizer in TRAINABLE.items():
+        trained = tokenizer.train(["low lower lowest " * 9], 300)
+        assert trained.name == name
+        assert 0 < trained.vocabulary_size <= 300
+        assert trained.decode(trained.encode("low lowest")) == "low lowest"

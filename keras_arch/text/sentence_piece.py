@@ -1,0 +1,185 @@
+"""SentencePiece tokenizers, unigram and byte-pair."""
+
+from __future__ import annotations
+
+import functools
+import os
+import types
+from collections.abc import Iterable, Mapping
+
+from keras_arch.text.literals import Literals
+from keras_arch.text.sentence_piece_model import make_control
+from keras_arch.text.sentence_piece_training import SENTENCE_PIECE_TOKENS, train_model
+from keras_arch.text.special_tokens import check_special_tokens, check_text
+from keras_arch.text.spellings import SpellingTokenizer
+
+MODEL_FILE = "sentencepiece.model"
+SPACE = "\u2581"  # How SentencePiece spells a space.
+NONE = types.MappingProxyType({})
+
+
+class SentencePieceTokenizer(SpellingTokenizer):
+    """A SentencePiece model: pieces over the whole text, spaces included.
+
+    With a model of `train`, `decode(encode(text))` is `text`, always. A model from elsewhere does
+    what it was made to: it may normalize characters, join spaces, begin each text with a space
+    (which `decode` takes away again) and have an unknown token; then U+2581 is a space, too.
+
+    The `sentencepiece` package trains it and encodes in Python; tensorflow_text encodes inside
+    graphs, with the same ids.
+
+    Args:
+        model: The content of the model's file.
+        special_tokens: Role to name, a piece of the model, beyond those that the model itself
+            names: unknown, begin, end and pad. No text gives these pieces, even if the model has
+            them as user-defined symbols; what other such symbols it has are parts of texts.
+
+    Source: Kudo and Richardson 2018; Kudo 2018 for unigram models.
+    """
+
+    name = "sentence_piece"
+    FILES = (MODEL_FILE,)
+
+    def __init__(self, model: bytes, special_tokens: Mapping[str, str] = NONE):
+        special_tokens = check_special_tokens(special_tokens)
+        self.model = bytes(model)
+        processor = _processor(self.model)
+        self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+        super().__init__({**_named_by(processor), **special_tokens})
+        missing = [name for name in self.special_tokens.values() if name not in self._pieces]
+        if missing:
+            raise ValueError(f"special_tokens must be pieces of the model; received {missing}.")
+        self._special_ids = {
+            role: self._pieces.index(name) for role, name in self.special_tokens.items()
+        }
+        special = {
+            i
+            for i in self._special_ids.values()
+            if not processor.is_unknown(i) and not processor.is_control(i)
+        }
+        self._working_model = make_control(self.model, special)
+        self._processor = _processor(self._working_model)
+        self._spellings = [self._spelling(i) for i in range(len(self._pieces))]
+        self._begins_with_space = self._processor.normalize("a").startswith(SPACE)
+
+    @classmethod
+    def train(
+        cls,
+        sources: Iterable[str | os.PathLike],
+        vocabulary_size: int,
+        algorithm: str = "unigram",
+        special_tokens: Mapping[str, str] = SENTENCE_PIECE_TOKENS,
+        character_coverage: float = 0.9995,
+    ) -> SentencePieceTokenizer:
+        """Learns a model that loses nothing; the same sources give the same one.
+
+        Characters that are no piece are spelt in bytes. Files are streamed; the library keeps the
+        distinct lines in memory.
+
+        Args:
+            sources: Texts (`str`) and UTF-8 text files (`pathlib.Path`), in any mixture.
+            vocabulary_size: Largest number of pieces, at least 256 bytes, the special tokens and
+                the characters that are covered. A small corpus may give fewer.
+            algorithm: `"unigram"` or `"bpe"`.
+            special_tokens: Role to name; they get the ids from 0 on, the unknown token first.
+            character_coverage: Share of the corpus that consists of characters which are
+                pieces, between 0.98 and 1; the rare others are spelt in bytes.
+
+        Raises:
+            ValueError: If the sources hold no text, or an argument is out of range.
+        """
+        model = train_model(sources, vocabulary_size, algorithm, special_tokens, character_coverage)
+        return cls(model, special_tokens)
+
+    @property
+    def special_ids(self) -> dict[str, int]:
+        """Ids of the special tokens, by role."""
+        return dict(self._special_ids)
+
+    @property
+    def resources(self) -> list:
+        """The model, as tensorflow_text holds it."""
+        return [self._graph]
+
+    def decode(self, ids):
+        """Returns the text of ids; bytes that are not UTF-8 become U+FFFD."""
+        text = super().decode(ids)
+        return text.removeprefix(" ") if self._begins_with_space else text
+
+    def decode_tensor(self, ids):
+        """Decodes dense or ragged int `[B, T]` to string `[B]`, inside a graph."""
+        import tensorflow as tf
+
+        texts = super().decode_tensor(ids)
+        return tf.strings.regex_replace(texts, r"\A ", "") if self._begins_with_space else texts
+
+    def _encode(self, text):
+        return self._space_symbol.encode(check_text(text), self._processor.encode)
+
+    def _encode_tensor(self, texts):
+        import tensorflow as tf
+
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        return self._space_symbol.encode_tensor(texts, self._graph.encode)
+
+    def _settings(self):
+        return {"special_tokens": self.special_tokens}
+
+    def _files(self):
+        return {MODEL_FILE: self.model}
+
+    @classmethod
+    def _from_parts(cls, settings, files):
+        return cls(files[MODEL_FILE], settings.get("special_tokens", {}))
+
+    def _spelling(self, token):
+        piece = self._pieces[token]
+        if self._processor.is_byte(token):
+            return bytes([int(piece.removeprefix("<0x").removesuffix(">"), 16)])
+        special = self._processor.is_control(token) or self._processor.is_unknown(token)
+        return (piece if special else piece.replace(SPACE, " ")).encode("utf-8")
+
+    @functools.cached_property
+    def _space_symbol(self) -> Literals:
+        """Spells U+2581 in bytes, where the model else keeps everything as it is."""
+        in_bytes = [f"<0x{byte:02X}>" for byte in SPACE.encode("utf-8")]
+        keeps_spaces = self._processor.normalize("  a ") == f"{SPACE}{SPACE}a{SPACE}"
+        if not keeps_spaces or not set(in_bytes) <= set(self._pieces):
+            return Literals({})
+        return Literals({SPACE: [self._pieces.index(piece) for piece in in_bytes]})
+
+    @functools.cached_property
+    def _graph(self):
+        import tensorflow as tf
+
+        from keras_arch.text.sentence_piece_graph import SentencePieceModel
+
+        # The first call may come while a graph is traced; the model must outlive that graph.
+        with tf.init_scope():
+            return SentencePieceModel(self._working_model)
+
+
+def _processor(model: bytes):
+    import sentencepiece
+
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        if model and processor.get_piece_size():  # The library takes an empty model.
+            return processor
+        problem = "it has no pieces"
+    except RuntimeError as error:
+        problem = error
+    raise ValueError(
+        f"model must be a SentencePiece model; received {len(model)} bytes that are none: {problem}"
+    )
+
+
+def _named_by(processor) -> dict[str, str]:
+    """Returns the roles that the model itself knows; an id of -1 means that it has no such one."""
+    ids = {
+        "unknown": processor.unk_id(),
+        "begin": processor.bos_id(),
+        "end": processor.eos_id(),
+        "pad": processor.pad_id(),
+    }
+    return {role: processor.id_to_piece(i) for role, i in ids.items() if i >= 0}

@@ -1,0 +1,34 @@
+import pytest
+import sentencepiece
+
+from keras_arch.text.sentence_piece_model import make_control
+
+
+def pieces(processor):
+    return [
+        (processor.id_to_piece(i), processor.get_score(i), processor.is_control(i))
+        for i in range(processor.get_piece_size())
+    ]
+
+
+def test_only_the_named_pieces_change(tokenizers):
+    model = tokenizers["unigram"].model
+    before = pieces(sentencepiece.SentencePieceProcessor(model_proto=model))
+    changed = make_control(model, {300, 3000})
+    after = pieces(sentencepiece.SentencePieceProcessor(model_proto=changed))
+    expected = [(*row[:2], row[2] or i in (300, 3000)) for i, row in enumerate(before)]
+    assert after == expected
+    assert make_control(model, set()) == model
+
+
+def test_long_pieces_keep_their_length():
+    # A field of 126 bytes, length in one byte, becomes one of 128, length in two bytes.
+    content = b"\x0a\x7c" + b"a" * 124
+    changed = make_control(b"\x0a\x7e" + content, {0})
+    assert changed == b"\x0a\x80\x01" + content + b"\x18\x03"
+
+
+@pytest.mark.parametrize("wrong", [b"\x0a", b"\x0a\x05abc", b"\x08\x01", b"\xff\xff"])
+def test_what_is_no_model_is_refused(wrong):
+    with pytest.raises(ValueError, match="a SentencePiece model is needed"):
+        make_control(wrong, {0})
