@@ -7,6 +7,7 @@ import importlib
 
 from keras_arch import analysis, generation, layers, models, objectives
 from keras_arch.generation.generate import generate
+from keras_arch.generation.score import score
 
 __version__ = "0.1.0"
 

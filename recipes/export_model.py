@@ -1,13 +1,13 @@
-"""Exports the model and the tokenizer of a run folder as a SavedModel, `export/1` inside it.
+"""Exports a trained model and its tokenizer as a SavedModel for TensorFlow Serving.
 
     python recipes/export_model.py runs/demo --max-new-tokens 32
+    python recipes/export_model.py my.keras --tokenizer my_tokenizer --output served/mine
 
-A server's SavedModel is exported on the TensorFlow backend, whichever one trained it.
+A SavedModel is written on the TensorFlow backend, whichever one trained the model.
 """
 
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -17,35 +17,63 @@ import tyro
 import keras_arch as ka
 
 
-def export_model(run_folder: tyro.conf.Positional[pathlib.Path], max_new_tokens: int = 32):
+def export_model(
+    source: tyro.conf.Positional[pathlib.Path],
+    tokenizer: pathlib.Path | None = None,
+    output: pathlib.Path | None = None,
+    max_new_tokens: int = 32,
+    temperature: float = 0.8,
+    top_p: float = 0.95,
+):
     """Exports in this process if it runs TensorFlow, else in one that does.
 
     Args:
-        run_folder: Folder with `model.keras` and `tokenizer/`.
-        max_new_tokens: Tokens that the SavedModel writes after a text.
+        source: A run folder, with `model.keras` and `tokenizer/`; or a `.keras` file.
+        tokenizer: The tokenizer's folder; default the one beside the `.keras` file.
+        output: The model folder, which gets a new version; default `export` beside the file.
+        max_new_tokens: Most tokens that the SavedModel writes after a text.
+        temperature: What the logits are divided by; a request may ask for another.
+        top_p: Probability that the tokens to choose from hold together.
 
     Raises:
-        ValueError: The folder holds no finished training.
+        ValueError: If there is no model or no tokenizer, or a number is out of range.
     """
-    for name in ("model.keras", "tokenizer"):
-        if not (run_folder / name).exists():
-            raise ValueError(f"run_folder must hold a finished run; {run_folder} has no {name}.")
+    model_file = source / "model.keras" if source.is_dir() else source
+    tokenizer = tokenizer or model_file.parent / "tokenizer"
+    output = output or model_file.parent / "export"
+    for path in (model_file, tokenizer):
+        if not path.exists():
+            raise ValueError(f"source must be a finished run or a .keras file; there is no {path}.")
+    numbers = {"max-new-tokens": max_new_tokens, "temperature": temperature, "top-p": top_p}
     if keras.backend.backend() != "tensorflow":
-        command = [sys.executable, __file__, str(run_folder), f"--max-new-tokens={max_new_tokens}"]
+        paths = [model_file, "--tokenizer", tokenizer, "--output", output]
+        options = [f"--{name}={number}" for name, number in numbers.items()]
+        command = [sys.executable, __file__, *map(str, paths), *options]
         subprocess.run(command, check=True, env=os.environ | {"KERAS_BACKEND": "tensorflow"})
         return
-    model = keras.saving.load_model(run_folder / "model.keras", compile=False)
-    tokenizer = ka.text.load_tokenizer(run_folder / "tokenizer")
-    shutil.rmtree(run_folder / "export", ignore_errors=True)
-    generation = ka.generation
-    ka.serving.export(
-        model,
-        run_folder / "export",
-        tokenizer=tokenizer,
-        max_new_tokens=max_new_tokens,
-        sampler=generation.Sample(generation.Temperature(0.8), generation.TopP(0.95)),
-        bos_id=tokenizer.encode("\n")[0],
+    sampler = ka.generation.Sample(
+        ka.generation.Temperature(temperature), ka.generation.TopP(top_p)
     )
+    tokenizer = ka.text.load_tokenizer(tokenizer)
+    newline, end = tokenizer.encode("\n"), tokenizer.special_ids.get("end")
+    folder = ka.serving.export(
+        keras.saving.load_model(model_file, compile=False),
+        output,
+        tokenizer,
+        max_new_tokens=max_new_tokens,
+        sampler=sampler,
+        stop_ids=[] if end is None else [end],
+        # A text of its own begins on a new line; only some tokenizers have a token for that.
+        bos_id=newline[0] if newline else None,
+        version=next_version(output),
+    )
+    print(f"Exported to {folder}.")
+
+
+def next_version(folder):
+    """Returns the number after the highest of a model folder: servers take a version as final."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return max((int(name) for name in names if name.isdecimal()), default=0) + 1
 
 
 if __name__ == "__main__":

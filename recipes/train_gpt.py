@@ -30,9 +30,10 @@ def main(settings):
     corpus = describe(files)
     asked = dataclasses.asdict(settings) | {"backend": keras.backend.backend(), "corpus": corpus}
     folder_path, overwrite = asked.pop("run_folder"), asked.pop("overwrite")
-    with ka.training.RunFolder(folder_path, asked, overwrite) as folder:
+    with ka.training.shared_run_folder(strategy, folder_path, asked, overwrite) as folder:
         report = folder.report() or run(settings, strategy, folder, files)
-    print(json.dumps(report, indent=2))
+    if strategy.chief:
+        print(json.dumps(report, indent=2))
 
 
 def describe(files):
@@ -45,10 +46,10 @@ def describe(files):
 
 
 def run(settings, strategy, folder, files):
-    """Trains in the run folder and returns the report."""
+    """Trains in the run folder; the chief worker writes the results and returns the report."""
     ka.training.keep_freed_memory()
     keras.utils.set_random_seed(settings.seed)
-    tokenizer, train_ids, validation_ids = load_data(settings, folder, files)
+    tokenizer, train_ids, validation_ids = load_data(settings, strategy.chief, folder, files)
     validation = ka.text.consecutive_windows(
         validation_ids, settings.context, settings.evaluation_batch_size, tokenizer.vocabulary_size
     )
@@ -65,10 +66,10 @@ def run(settings, strategy, folder, files):
         return strategy.batches(data)
 
     schedule = settings.schedule()
+    model, trained = make_model(settings, strategy, schedule, tokenizer.vocabulary_size)
     with strategy.scope():
-        model = make_model(settings, strategy, schedule, tokenizer.vocabulary_size)
         progress, row = ka.training.fit(
-            model,
+            trained,
             make_data,
             strategy.batches(validation),
             folder,
@@ -77,7 +78,10 @@ def run(settings, strategy, folder, files):
             evaluate_every=settings.evaluate_every,
             micro_batches=settings.accumulate,
             patience=settings.patience,
+            chief=strategy.chief,
         )
+    if not strategy.chief:
+        return None
     corpus = folder.settings["corpus"]
     names = ", ".join(corpus["files"][:3]) + (", ..." if len(files) > 3 else "")
     title = f"{settings.architecture} on {names}, {keras.backend.backend()}"
@@ -100,7 +104,7 @@ def run(settings, strategy, folder, files):
     )
 
 
-def load_data(settings, folder, files):
+def load_data(settings, chief, folder, files):
     """Returns the tokenizer, the first 90 % of the token ids and the rest."""
     text = ka.text.read_text(files)
     if folder.has_begun():
@@ -109,23 +113,26 @@ def load_data(settings, folder, files):
         tokenizer = ka.text.CharacterTokenizer.from_text(text)
     else:
         tokenizer = ka.text.BytePairTokenizer.train(files, settings.vocabulary_size)
-    tokenizer.save(folder / "tokenizer")
+    if chief:
+        tokenizer.save(folder / "tokenizer")
     ids = np.array(tokenizer.encode(text), "int32")
     return tokenizer, *ka.text.split(ids, validation_fraction=0.1)
 
 
 def make_model(settings, strategy, schedule, vocabulary_size):
-    """Returns the compiled model."""
+    """Returns the model, and the compiled one that trains its weights; mostly they are one."""
     _, build = ka.models.catalog[settings.architecture]
-    with ka.training.precision(settings.precision):
+    with strategy.scope(), ka.training.precision(settings.precision):
         model = build(settings.config(vocabulary_size))
-    model.compile(
-        settings.optimizer(schedule),
-        settings.loss(),
-        weighted_metrics=[ka.objectives.TokenNats(name="nats")],
-        jit_compile=settings.jit(strategy),
-    )
-    return model
+    trained = strategy.trainable(model)
+    with strategy.scope():
+        trained.compile(
+            settings.optimizer(schedule),
+            settings.loss(),
+            weighted_metrics=[ka.objectives.TokenNats(name="nats")],
+            jit_compile=settings.jit(strategy),
+        )
+    return model, trained
 
 
 def write_samples(settings, model, tokenizer, folder):

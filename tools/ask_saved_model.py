@@ -66,9 +66,15 @@ def parse_arguments() -> argparse.Namespace:
     )
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument(
-        "--text", action="append", help="a text for the signature's only input; give it many times"
+        "--text",
+        action="append",
+        help="a text for the only input that has no default; give it many times",
     )
-    asked.add_argument("--inputs", help="a JSON object, from input name to (nested) list")
+    asked.add_argument(
+        "--inputs",
+        help="a JSON object, from input name to number or (nested) list; those that have a default "
+        "in the signature may be left out",
+    )
     parser.add_argument("--signature", default="serving_default", help="which endpoint to ask")
     return parser.parse_args()
 

@@ -1,146 +1,171 @@
-"""Times a training step of a small GPT: keras_arch's `fit` on each backend beside plain PyTorch.
+"""Times this project beside its peers: KerasHub, and PyTorch with `transformers` where installed.
 
-    python tools/benchmark.py --rounds 3
+    python tools/benchmark.py train --shape 4x128 --batch 12
+    python tools/benchmark.py generate --shape 6x384 --batch 8 --new-tokens 128 --cores 1
 
 Every peer runs in a process of its own, all of them in turn in each round, so that a machine whose
-speed drifts slows all alike. Prints one JSON line per run, then a table of medians and ratios.
+speed drifts slows all alike. Prints one JSON line per run, then a table of medians with ratios and
+the fraction of the limit: for training, the FLOPs of a step over the rate of a large matrix product
+here; for generation, the bytes of the weights, once for each new token, over the rate of memory.
 """
 
 import argparse
-import itertools
+import importlib.util
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
-import time
 
-SHAPE = {"vocabulary_size": 66, "width": 128, "layers": 4, "heads": 4, "context_length": 64}
-BATCH = 12
+from peers.shapes import SHAPES
+
+#: Name -> module of `peers`, backend, mode.
 PEERS = {
-    "PyTorch eager": "torch",
-    "keras_arch fit, TensorFlow": "tensorflow",
-    "keras_arch fit, JAX": "jax",
+    "keras_arch TensorFlow": ("keras_arch_peer", "tensorflow", None),
+    "keras_arch JAX": ("keras_arch_peer", "jax", None),
+    "keras_arch PyTorch": ("keras_arch_peer", "torch", None),
+    "KerasHub TensorFlow": ("keras_hub_peer", "tensorflow", None),
+    "KerasHub TensorFlow, no XLA": ("keras_hub_peer", "tensorflow", "no XLA"),
+    "KerasHub JAX": ("keras_hub_peer", "jax", None),
+    "KerasHub PyTorch": ("keras_hub_peer", "torch", None),
+    "PyTorch": ("torch_peer", "torch", None),
 }
+NEEDS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch"}
 
 
-def floating_point_operations():
-    """Returns the FLOPs of one step: 6 per matrix entry and token, and attention's two products."""
-    width, layers, time_ = SHAPE["width"], SHAPE["layers"], SHAPE["context_length"]
-    matrices = 12 * layers * width**2 + SHAPE["vocabulary_size"] * width
-    tokens = BATCH * time_
-    return 6 * matrices * tokens + 12 * layers * width * time_ * tokens
+def chosen_peers(arguments):
+    """Returns the peers to run: those asked for, of those that are installed."""
+    unknown = set(arguments.peers or ()) - set(PEERS)
+    if unknown:
+        raise SystemExit(f"--peers must be out of {list(PEERS)}; received {sorted(unknown)}.")
+    kept = {}
+    for name, (module, backend, mode) in PEERS.items():
+        needs = [NEEDS[backend]]
+        needs += ["transformers"] if (module, arguments.task) == ("torch_peer", "generate") else []
+        missing = [need for need in needs if importlib.util.find_spec(need) is None]
+        if arguments.peers and name not in arguments.peers:
+            continue
+        if missing:
+            print(f"{name} is left out: {', '.join(missing)} not installed.", file=sys.stderr)
+        else:
+            kept[name] = (module, backend, mode)
+    return kept
 
 
-def batch():
-    """Returns inputs and targets, int32 `[B, T]`."""
-    import numpy as np
-
-    shape = (BATCH, SHAPE["context_length"] + 1)
-    ids = np.random.default_rng(0).integers(1, SHAPE["vocabulary_size"], shape).astype("int32")
-    return ids[:, :-1].copy(), ids[:, 1:].copy()
-
-
-def time_torch(steps):
-    """Returns the seconds of each step, and the rate of a large matrix product in FLOP/s."""
-    import torch
-    from torch_gpt import make_step
-
-    step = make_step(SHAPE, *batch())
-    seconds = []
-    for _ in range(steps):
-        start = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - start)
-    a = torch.randn(2048, 2048)
-    rates = []
-    for _ in range(5):
-        start = time.perf_counter()
-        a @ a
-        rates.append(2 * 2048**3 / (time.perf_counter() - start))
-    return seconds, max(rates)
-
-
-def time_fit(steps):
-    """Returns the seconds between the steps of a plain `fit`."""
-    import keras
-    import numpy as np
-
-    import keras_arch as ka
-
-    ka.training.keep_freed_memory()
-    model = ka.models.gpt2(ka.models.GPT2Config(**SHAPE))
-    model.compile(
-        ka.training.AdamW(1e-3, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0),
-        ka.objectives.TokenCrossentropy(),
-        jit_compile=ka.training.strategy("one").jit_compile(),
+def run(arguments, module, backend, mode):
+    """Runs one peer in a process of its own and returns what it printed."""
+    job = vars(arguments) | {"module": module, "mode": mode}
+    environment = os.environ | {
+        "KERAS_BACKEND": backend,
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "OMP_NUM_THREADS": str(arguments.cores),
+    }
+    cores = sorted(os.sched_getaffinity(0))[-arguments.cores :]
+    done = subprocess.run(
+        [sys.executable, "-m", "peers", json.dumps(job)],
+        cwd=pathlib.Path(__file__).parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
     )
-    inputs, targets = (np.tile(x, (steps, 1)) for x in batch())
-    marks = []
-    mark = keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda step, logs: marks.append(
-            (float(logs["loss"]), time.perf_counter())[1]
+    if done.returncode:
+        raise SystemExit(f"{module} on {backend} failed:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_all(arguments):
+    """Runs the peers in turn; returns the rows of the table and the limit in ms."""
+    peers = chosen_peers(arguments)
+    results = {name: [] for name in peers}
+    rates = []
+    for _ in range(arguments.rounds):
+        rates.append(run(arguments, "machine", "torch", None))
+        for name, peer in peers.items():
+            result = run(arguments, *peer)
+            print(json.dumps({"peer": name, **result}), flush=True)
+            results[name].append(result)
+    rows = {
+        name: {key: statistics.median(r[key] for r in runs) for key in runs[0]}
+        for name, runs in results.items()
+    }
+    return rows, limit_ms(arguments, rates)
+
+
+def limit_ms(arguments, rates):
+    """Returns the ms that the work takes at the best rates seen."""
+    shape = SHAPES[arguments.shape]
+    if arguments.task == "train":
+        work = shape.training_operations(arguments.batch, arguments.time)
+        return 1e3 * work / max(rate["operations_per_second"] for rate in rates)
+    operations = 2 * shape.matrix_entries() * arguments.batch * arguments.new_tokens
+    compute = operations / max(rate["operations_per_second"] for rate in rates)
+    memory = shape.decoding_bytes() * arguments.new_tokens
+    return 1e3 * max(compute, memory / max(rate["bytes_per_second"] for rate in rates))
+
+
+def print_table(arguments, rows, limit):
+    """Prints medians, and each peer's time to that of the first."""
+    what = "ms a step" if arguments.task == "train" else "ms a call"
+    base = next(iter(rows.values()))["ms"]
+    heads = (what, "ratio", "of limit", "first s", "peak MB")
+    print(f"\n{'peer':<30}" + "".join(f"{head:>11}" for head in heads))
+    for name, row in rows.items():
+        print(
+            f"{name:<30}{row['ms']:>11.1f}{row['ms'] / base:>11.2f}{limit / row['ms']:>11.0%}"
+            f"{row['first_seconds']:>11.1f}{row['peak_mb']:>11.0f}"
         )
-    )
-    model.fit(
-        {"token_ids": inputs, "valid": np.ones(inputs.shape, "bool")},
-        targets,
-        batch_size=BATCH,
-        shuffle=False,
-        verbose=0,
-        callbacks=[mark],
-    )
-    return [after - before for before, after in itertools.pairwise(marks)]
+    print(f"{'limit':<30}{limit:>11.1f}")
 
 
-def run_peer(backend, steps):
-    """Times one peer in this process and prints a JSON line."""
-    rate = None
-    if backend == "torch":
-        seconds, rate = time_torch(steps)
-    else:
-        seconds = time_fit(steps)
-    # The first fifth holds compilation and warm-up.
-    kept = seconds[len(seconds) // 5 :]
-    print(json.dumps({"ms": 1e3 * statistics.median(kept), "flop_per_second": rate}))
+def plot(arguments, rows, limit, path):
+    """Draws the table as bars."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 0.5 * len(rows) + 1.5), layout="constrained")
+    axes = figure.subplots()
+    names = list(rows)[::-1]
+    axes.barh(names, [rows[name]["ms"] for name in names])
+    axes.axvline(limit, color="black", linestyle="--", label="limit")
+    axes.set_xlabel("ms")
+    axes.set_title(f"{arguments.task}, {arguments.shape}, batch {arguments.batch}")
+    axes.legend()
+    figure.savefig(path)
 
 
-def run_all(rounds, steps):
-    """Runs the peers in turn and prints the table."""
-    results = {peer: [] for peer in PEERS}
-    rates = []
-    for _ in range(rounds):
-        for peer, backend in PEERS.items():
-            command = [sys.executable, __file__, "--peer", backend, "--steps", str(steps)]
-            environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
-            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-            result = json.loads(done.stdout.splitlines()[-1])
-            print(json.dumps({"peer": peer, **result}), flush=True)
-            results[peer].append(result["ms"])
-            rates += [result["flop_per_second"]] if result["flop_per_second"] else []
-    limit = 1e3 * floating_point_operations() / max(rates)
-    base = statistics.median(results["PyTorch eager"])
-    print(f"\n{'peer':<28}{'ms a step':>10}{'to PyTorch':>12}{'of the limit':>14}")
-    for peer, times in results.items():
-        ms = statistics.median(times)
-        print(f"{peer:<28}{ms:>10.1f}{ms / base:>12.2f}{limit / ms:>13.0%}")
-    print(f"limit: {limit:.1f} ms, {floating_point_operations() / 1e9:.2f} GFLOP at the rate of a")
-    print(f"2,048-wide matrix product here, {max(rates) / 1e9:.0f} GFLOP/s")
-
-
-def main():
-    """Parses the arguments."""
+def parse_arguments():
+    """Reads the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=3, help="times that each peer runs")
-    parser.add_argument("--steps", type=int, default=150, help="training steps of a run")
-    parser.add_argument("--peer", choices=PEERS.values(), help="run this one in this process only")
-    arguments = parser.parse_args()
-    if arguments.peer:
-        run_peer(arguments.peer, arguments.steps)
-    else:
-        run_all(arguments.rounds, arguments.steps)
+    formatter = argparse.ArgumentDefaultsHelpFormatter
+    tasks = parser.add_subparsers(dest="task", required=True)
+    train = tasks.add_parser("train", help="a step of fit", formatter_class=formatter)
+    train.add_argument("--time", type=int, default=64, help="tokens of a row")
+    train.add_argument("--steps", type=int, default=150, help="training steps of a run")
+    generate = tasks.add_parser("generate", help="greedy decoding", formatter_class=formatter)
+    generate.add_argument("--prompt", type=int, default=32, help="tokens of a prompt")
+    generate.add_argument("--new-tokens", type=int, default=128, help="tokens to generate")
+    generate.add_argument("--calls", type=int, default=3, help="timed calls of a run")
+    for task, batch, shape, cores in ((train, 12, "4x128", 2), (generate, 1, "6x384", 1)):
+        task.add_argument("--shape", choices=SHAPES, default=shape, help="layers x width")
+        task.add_argument("--batch", type=int, default=batch, help="rows")
+        task.add_argument("--rounds", type=int, default=3, help="times that each peer runs")
+        task.add_argument("--cores", type=int, default=cores, help="cores a peer is pinned to")
+        task.add_argument("--peers", nargs="+", help=f"only these, out of: {', '.join(PEERS)}")
+        task.add_argument("--plot", type=pathlib.Path, help="PNG file to draw the table into")
+    return parser.parse_args()
+
+
+def main():
+    """Runs what the command line asks for."""
+    arguments = parse_arguments()
+    plot_path = arguments.__dict__.pop("plot")
+    rows, limit = run_all(arguments)
+    print_table(arguments, rows, limit)
+    if plot_path is not None:
+        plot(arguments, rows, limit, plot_path)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,15 @@
 """Generation: decoding derived from the model's own graph."""
 
+from keras_arch.generation.filters import (
+    MinimumLength,
+    MinP,
+    NoRepeatNGram,
+    RepetitionPenalty,
+    Temperature,
+    TopK,
+    TopP,
+)
 from keras_arch.generation.generate import Generation, generate
-from keras_arch.generation.samplers import Greedy, Sample, Temperature, TopK, TopP
+from keras_arch.generation.samplers import Greedy, Sample
+from keras_arch.generation.score import Score, score
 from keras_arch.generation.stepper import Stepper

@@ -1,62 +1,109 @@
 """The decode loop: one program from prompt to tokens, on every backend and inside exports."""
 
+import dataclasses
+from typing import Any
+
 from keras import ops
 
+from keras_arch.backend import run_loop, write_slots
+from keras_arch.generation.candidates import Past
 from keras_arch.generation.random import row_uniforms
 
 
-def decode(stepper, token_ids, valid, buffer, limit, sampler, seed, stop_ids):
-    """Generates after prompts that are padded on the left.
+@dataclasses.dataclass(frozen=True)
+class Decode:
+    """Generates after prompts that are padded on the left: a loop for `backend.compile_loop`.
 
     All tokens of the prompt but the last are read in one pass; then one token at a time is read,
     and one chosen. The loop ends when all rows have stopped.
 
-    Args:
+    Attributes:
         stepper: A `Stepper`.
-        token_ids: int32 `[B, P]`, P at least 2.
-        valid: bool `[B, P]`; the last column is all True.
-        buffer: Python int N, columns of the results.
-        limit: int32 scalar, at most N: the number of tokens to generate.
-        sampler: `Greedy()` or a `Sample`.
-        seed: int32 `[2]`.
-        stop_ids: int32 `[any]`; a row ends with the first of them, itself included.
-
-    Returns:
-        `(token_ids, valid, log_probabilities)`, `[B, N]` each: int32, bool, float32. After a row's
-        end they hold 0, False and 0. Log-probabilities are the model's own, before the sampler.
+        buffer: N, columns of the results.
+        sampler: A `Greedy` or `Sample`.
+        return_logprobs: Whether to compute log-probabilities.
     """
-    rows, length = ops.shape(token_ids)[0], ops.shape(token_ids)[1]
-    state = stepper.start(rows, length + buffer)
-    _, state = stepper.step(token_ids[:, :-1], valid[:, :-1], state)
-    row = ops.zeros_like(token_ids[:, 0])
-    results = (
-        ops.zeros((rows, buffer), "int32"),
-        ops.zeros((rows, buffer), "bool"),
-        ops.zeros((rows, buffer), "float32"),
-    )
 
-    def running(i, token, live, results, state):
-        return ops.logical_and(i < limit, ops.any(live))
+    stepper: Any
+    buffer: int
+    sampler: Any
+    return_logprobs: bool = False
 
-    def body(i, token, live, results, state):
-        logits, state = stepper.step(token[:, None], live[:, None], state)
+    def begin(self, token_ids, valid, limit, seed, stop_ids):
+        """Reads the prompts.
+
+        Args:
+            token_ids: int32 `[B, P]`, P at least 2.
+            valid: bool `[B, P]`; the last column is all True.
+            limit: int32 scalar, at most N: the number of tokens to generate.
+            seed: int32 `[2]`.
+            stop_ids: int32 `[any]`; a row ends with the first of them, itself included.
+
+        Returns:
+            The state of the loop: the number of tokens so far; the last token of each row, int32
+            `[B]`; which rows go on, bool `[B]`; prompts and results, `[B, P + N]`; what the loop
+            only reads; and the state of the stepper.
+        """
+        rows, length = ops.shape(token_ids)
+        state = self.stepper.start(rows, length + self.buffer)
+        _, state = self.stepper.step(token_ids[:, :-1], valid[:, :-1], state)
+        request = {
+            "limit": limit,
+            "stop_ids": stop_ids,
+            "uniforms": row_uniforms(seed, rows, ops.arange(self.buffer, dtype="int32")[:, None]),
+        }
+        # Prompt and results in one, so that filters find all tokens so far.
+        padding = ((0, 0), (0, self.buffer))
+        results = {"token_ids": ops.pad(token_ids, padding), "valid": ops.pad(valid, padding)}
+        if self.return_logprobs:
+            zeros = ops.zeros((rows, length + self.buffer), "float32")
+            results["log_probabilities"] = zeros
+        live = ops.ones_like(valid[:, 0])
+        return ops.zeros((), "int32"), token_ids[:, -1], live, results, request, state
+
+    def running(self, i, token, live, results, request, state):
+        """Returns whether there are tokens to generate."""
+        return ops.logical_and(i < request["limit"], ops.any(live))
+
+    def body(self, i, token, live, results, request, state):
+        """Reads the last token of each row and chooses the next."""
+        logits, state = self.stepper.step(token[:, None], live[:, None], state)
         logits = ops.cast(logits[:, -1], "float32")
-        token = sampler.choose(logits, row_uniforms(seed, rows, i))
-        log_probability = ops.take_along_axis(
-            ops.log_softmax(logits, axis=-1), token[:, None], axis=-1
-        )
-        chosen = (
-            ops.where(live, token, 0)[:, None],
-            live[:, None],
-            ops.where(live[:, None], log_probability, 0.0),
-        )
-        results = tuple(
-            ops.slice_update(result, (0, i), column)
-            for result, column in zip(results, chosen, strict=True)
-        )
-        stopped = ops.any(token[:, None] == stop_ids[None, :], axis=-1)
+        past = Past(i, request["stop_ids"], results["token_ids"], results["valid"])
+        uniforms = ops.take(request["uniforms"], i, axis=0)
+        token = self.sampler.choose(logits, uniforms, past)
+        chosen = {"token_ids": ops.where(live, token, 0), "valid": live}
+        if self.return_logprobs:
+            chosen["log_probabilities"] = ops.where(live, _log_probability(logits, token), 0.0)
+        slot = ops.shape(results["valid"])[1] - self.buffer + i
+        results = {
+            name: write_slots(results[name], column[:, None], slot, axis=1)
+            for name, column in chosen.items()
+        }
+        stopped = ops.any(token[:, None] == request["stop_ids"], axis=-1)
         live = ops.logical_and(live, ops.logical_not(stopped))
-        return i + 1, token, live, results, state
+        return i + 1, token, live, results, request, state
 
-    start = (ops.zeros((), "int32"), token_ids[:, -1], row == 0, results, state)
-    return ops.while_loop(running, body, start)[3]
+    def finish(self, i, token, live, results, request, state):
+        """Returns `(token_ids, valid, log_probabilities)`, int32, bool, float32 `[B, N]`.
+
+        After a row's end they hold 0, False and 0. Log-probabilities are the model's own, before
+        the sampler; None unless `return_logprobs`.
+        """
+        begin = ops.shape(results["valid"])[1] - self.buffer
+        results = {name: result[:, begin:] for name, result in results.items()}
+        return results["token_ids"], results["valid"], results.get("log_probabilities")
+
+
+def _log_probability(logits, token):
+    """Returns float32 `[B]`: log-softmax of logits `[B, V]` at token `[B]`."""
+    chosen = ops.take_along_axis(logits, token[:, None], axis=-1)[:, 0]
+    return chosen - ops.logsumexp(logits, axis=-1)
+
+
+def decode(
+    stepper, token_ids, valid, buffer, limit, sampler, seed, stop_ids, return_logprobs=False
+):
+    """Runs `Decode` inside a program."""
+    loop = Decode(stepper, buffer, sampler, return_logprobs)
+    return run_loop(loop, token_ids, valid, limit, seed, stop_ids)

@@ -6,15 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
-from keras_arch.backend import compile_function
+from keras_arch.backend import compile_loop
 from keras_arch.checks import check_positive
-from keras_arch.generation.decode import decode
+from keras_arch.generation.decode import Decode
+from keras_arch.generation.programs import Programs
 from keras_arch.generation.prompts import check_request, check_rows, pad_left, prompt_rows
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper
-
-#: Programs kept for a model; the oldest goes first.
-PROGRAMS = 32
 
 
 class Generation(NamedTuple):
@@ -23,7 +21,7 @@ class Generation(NamedTuple):
     Attributes:
         token_ids: int32; a row ends with its stop id, if it found one, and zeros.
         valid: bool, True = generated token.
-        log_probabilities: float32, of each token by the model, in nats.
+        log_probabilities: float32, of each token by the model, in nats; None if not asked for.
         texts: The decoded rows without their stop ids, if there was a tokenizer.
     """
 
@@ -45,47 +43,33 @@ class Generator:
 
     def __init__(self, model):
         self.stepper = Stepper(model)
-        self.programs = {}
+        self.programs = Programs()
 
-    def __call__(self, rows, max_new_tokens, sampler, stop_ids, seed):
-        """Returns `(token_ids, valid, log_probabilities)`, numpy `[B, max_new_tokens]`.
+    def __call__(self, rows, max_new_tokens, sampler, stop_ids, seed, return_logprobs):
+        """Returns `(token_ids, valid, log_probabilities or None)`, numpy `[B, max_new_tokens]`.
 
         Args:
             rows: Checked lists of token ids, at least one and none empty.
-            max_new_tokens: As in `generate`; so are `sampler` and `stop_ids`.
+            max_new_tokens: As in `generate`; so are `sampler`, `stop_ids` and `return_logprobs`.
             seed: int32 numpy `[2]`.
         """
         token_ids, valid = pad_left(rows, self._prompt_slots(max(map(len, rows))))
-        program = self._program(token_ids.shape, bucket(max_new_tokens), sampler, len(stop_ids))
-        outputs = program(
-            token_ids,
-            valid,
-            np.int32(max_new_tokens),
-            seed,
-            np.asarray(stop_ids, "int32"),
-        )
-        return [ops.convert_to_numpy(output)[:, :max_new_tokens] for output in outputs]
+        buffer = bucket(max_new_tokens)
+
+        key = token_ids.shape, buffer, sampler, len(stop_ids), return_logprobs
+        loop = Decode(self.stepper, buffer, sampler, return_logprobs)
+        program = self.programs.get(key, loop, self.stepper.variables, compile_loop)
+        limit, stop_ids = np.int32(max_new_tokens), np.asarray([*stop_ids], "int32")
+        outputs = program(token_ids, valid, limit, seed, stop_ids)
+        return [
+            None if output is None else ops.convert_to_numpy(output)[:, :max_new_tokens]
+            for output in outputs
+        ]
 
     def _prompt_slots(self, longest):
         limit = self.stepper.context_length
         # The loop reads the last token apart, so there are two slots at least.
         return max(2, bucket(longest) if limit is None else min(bucket(longest), limit))
-
-    def _program(self, shape, buffer, sampler, stops):
-        variables = self.stepper.variables
-        # A layer may have new variables: quantised, or adapted.
-        key = (shape, buffer, sampler, stops, tuple(map(id, variables)))
-        if key not in self.programs:
-            if len(self.programs) == PROGRAMS:
-                self.programs.pop(next(iter(self.programs)))
-
-            def run(token_ids, valid, limit, seed, stop_ids):
-                return decode(
-                    self.stepper, token_ids, valid, buffer, limit, sampler, seed, stop_ids
-                )
-
-            self.programs[key] = compile_function(run, variables)
-        return self.programs[key]
 
 
 def bucket(length):
@@ -105,7 +89,7 @@ def _seed_pair(seed):
 
 
 def _texts(token_ids, valid, stop_ids, tokenizer):
-    keep = valid & ~np.isin(token_ids, np.asarray(stop_ids, "int32"))
+    keep = valid & ~np.isin(token_ids, [*stop_ids])
     return [tokenizer.decode(row[k].tolist()) for row, k in zip(token_ids, keep, strict=True)]
 
 
@@ -123,6 +107,7 @@ def generate(
     tokenizer=None,
     valid=None,
     bos_id=None,
+    return_logprobs=False,
 ):
     """Generates tokens after prompts with any functional model made of steppable layers.
 
@@ -145,6 +130,7 @@ def generate(
         tokenizer: A tokenizer of `keras_arch.text`.
         valid: bool `[B, T]`, True = real token; pads may stand on either side.
         bos_id: What an empty prompt starts from; default the tokenizer's "begin" or "end" id.
+        return_logprobs: Whether to return the tokens' log-probabilities.
 
     Returns:
         A `Generation`.
@@ -168,8 +154,9 @@ def generate(
     limits = generator.stepper.vocabulary_size, generator.stepper.context_length
     check_rows(rows, max_new_tokens, *limits)
     if rows:
-        outputs = generator(rows, max_new_tokens, sampler, stop_ids, seed)
+        outputs = generator(rows, max_new_tokens, sampler, stop_ids, seed, return_logprobs)
     else:
         outputs = [np.zeros((0, max_new_tokens), t) for t in ("int32", "bool", "float32")]
+        outputs[2] = outputs[2] if return_logprobs else None
     texts = None if tokenizer is None else _texts(*outputs[:2], stop_ids, tokenizer)
     return Generation(*outputs, texts)

@@ -1,11 +1,14 @@
 """Decoding derived from a functional model's own graph."""
 
+import functools
+
 import keras
-from keras import ops
+from keras import ops, tree
 
 from keras_arch.backend import concrete
 from keras_arch.checks import check_positive
 from keras_arch.generation.graph import Ref, fill, find_refs, read_graph, time_values
+from keras_arch.generation.rewind import find_slot_axes
 from keras_arch.generation.self_check import check_steps, needs_check
 from keras_arch.layers.embedding import TokenEmbedding
 
@@ -73,6 +76,20 @@ class Stepper:
         layers = [layer for layer in layers if isinstance(layer, keras.layers.Layer)]
         return list({id(v): v for layer in layers for v in layer.variables}.values())
 
+    @functools.cached_property
+    def stateful(self):
+        """The calls that keep state, by the name of their state."""
+        return {_state_name(c): c for c in self.time_calls if hasattr(c.layer, "step")}
+
+    @functools.cached_property
+    def slot_axes(self):
+        """Which axes of the states are their slots, by name; see `rewind.find_slot_axes`."""
+        return {
+            # What comes from a context has no slots.
+            name: -1 if any(map(self._given, c.keywords.values())) else find_slot_axes(c.layer)
+            for name, c in self.stateful.items()
+        }
+
     @property
     def vocabulary_size(self):
         """V of the layer that embeds `token_ids`; None if that is not a `TokenEmbedding`."""
@@ -139,16 +156,66 @@ class Stepper:
         state = self.run(values, state)
         return values[self.graph.output], state
 
-    def run(self, values, state):
+    def hidden(self, token_ids, valid, state):
+        """Runs all but the head: the same as `step`, up to what makes the output.
+
+        Returns:
+            What the head reads, float `[B, T, D]`, and the new state.
+
+        Raises:
+            ValueError: As `step`; or if the model has no head: see `check_head`.
+        """
+        source = self.check_head().refs[0]
+        _check_chunk(token_ids, valid, state)
+        values = time_values(token_ids, valid)
+        state = self.run(values, state, head=False)
+        return values[source], state
+
+    def head(self, hidden):
+        """Returns the model's output `[B, T, V]` for what `hidden` returned."""
+        call = self.check_head()
+        values = {call.refs[0]: hidden}
+        call.run(values)
+        return values[self.graph.output]
+
+    def check_head(self):
+        """Returns the call that makes the output.
+
+        Raises:
+            ValueError: If it is not made from one tensor, by a layer without state.
+        """
+        call = self._head_call
+        if hasattr(call.layer, "step") or len(call.refs) != 1:
+            raise ValueError(
+                "the model must have a head that reads one hidden state; its output is made by "
+                f"{call.layer.name!r} ({type(call.layer).__name__}) from {len(call.refs)} tensors."
+            )
+        return call
+
+    def take_rows(self, state, rows):
+        """Returns the state of a batch made of these rows of the old one, some maybe repeated.
+
+        Args:
+            state: From `start` or a step.
+            rows: int `[any]`.
+        """
+        moved = {name: state[name] for name in ("context", "layers")}
+        moved = tree.map_structure(lambda x: ops.take(x, rows, axis=0), moved)
+        return {**state, **moved}
+
+    def run(self, values, state, head=True):
         """Runs all calls of the time side, filing each output in `values`; returns the new state.
 
         Args:
             values: Dict from `Ref` to tensor, with those of `time_values`; it is filled.
             state: From `start` or the step before.
+            head: Whether the call that makes the output is run.
         """
         values |= {_named_ref(name): value for name, value in state["context"].items()}
         states = {}
         for call in self.time_calls:
+            if not head and call is self._head_call:
+                continue
             if not hasattr(call.layer, "step"):
                 call.run(values)
                 continue
@@ -164,6 +231,10 @@ class Stepper:
             call.record(output, values)
         time = ops.shape(values[Ref("token_ids", 0, 0)])[1]
         return {**state, "layers": states, "cursor": state["cursor"] + time}
+
+    @property
+    def _head_call(self):
+        return next(c for c in self.time_calls if c.key == self.graph.output.key)
 
     def _given(self, argument):
         """Returns whether an argument is a tensor of the context side."""

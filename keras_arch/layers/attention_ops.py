@@ -91,8 +91,7 @@ def masked_softmax(scores, allow):
     """
     scores = ops.where(allow[:, None], ops.cast(scores, "float32"), LOWEST)
     # Keras's softmax warns if there is one key, as there is for a first token.
-    weights = ops.exp(scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True)))
-    return weights / ops.sum(weights, axis=-1, keepdims=True)
+    return ops.softmax(scores, axis=-1) if scores.shape[-1] != 1 else ops.ones_like(scores)
 
 
 def mix_values(weights, value):

@@ -3,18 +3,9 @@
 import keras
 from keras import ops
 
+from keras_arch.backend import lookup
 from keras_arch.checks import check_positive
 from keras_arch.layers.part import Part, fresh
-
-
-def lookup(table, ids):
-    """Returns rows of a table, `[..., D]` for ids `[...]`, with a dense gradient by the table.
-
-    On TensorFlow the gradient of `take` alone is a list of rows, one for each occurrence, and
-    Keras's optimizers square those before they add them (Keras 3.15): Adam's second moment and the
-    clip norm come out wrong. The gradient of the product is dense; compilers drop the product.
-    """
-    return ops.take(table * 1.0, ids, axis=0)
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
@@ -23,6 +14,9 @@ class TokenEmbedding(Part):
 
     Called twice in one functional graph, it is the tied head of the model (Press & Wolf 2017,
     section 2): one layer, one weight.
+
+    Keras's int8 quantisation is of the table alone, each row by its largest entry; what is scored
+    stays float, whatever the configuration's quantizer of activations.
 
     Args:
         vocabulary_size: V.
@@ -50,11 +44,47 @@ class TokenEmbedding(Part):
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
 
     def build(self, input_shape):
+        if self.quantization_mode is not None:
+            self.quantized_build(input_shape, self.quantization_mode)
+            return
         self.table = self.add_weight(
             shape=(self.vocabulary_size, self.width),
             initializer=fresh(self.embeddings_initializer),
             name="table",
         )
+
+    def quantized_build(self, input_shape, mode):
+        """Makes the table of a quantised layer; the mode is "int8"."""
+        _check_mode(mode)
+        shape = (self.vocabulary_size, self.width)
+        self.table = self.add_weight(
+            shape=shape, initializer="zeros", dtype="int8", trainable=False, name="table"
+        )
+        # What an entry was multiplied by.
+        self.table_scale = self.add_weight(
+            shape=shape[:1], initializer="ones", trainable=False, name="table_scale"
+        )
+        self._is_quantized = True  # as Keras asks of a layer
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        """Turns the table into int8; Keras calls it from `model.quantize`."""
+        _check_mode(mode)
+        quantizer = keras.quantizers.AbsMaxQuantizer(axis=-1)
+        table, scale = quantizer(self.table, to_numpy=True)
+        del self.table
+        self.quantized_build(None, mode)
+        self.table.assign(table)
+        self.table_scale.assign(scale[:, 0])
+        self.dtype_policy = f"{mode}_from_{self.dtype_policy.name}"
+
+    def quantized_call(self, inputs, reverse=False):
+        """Does what `call` does, by the quantised table."""
+        scale = ops.cast(self.table_scale, self.compute_dtype)
+        if reverse:
+            table = ops.cast(self.table, self.compute_dtype)
+            return ops.matmul(inputs, ops.transpose(table)) / scale
+        x = ops.cast(ops.take(self.table, inputs, axis=0), self.compute_dtype)
+        return x * (self.scale / ops.take(scale, inputs, axis=0)[..., None])
 
     def call(self, inputs, reverse=False):
         table = ops.cast(self.table, self.compute_dtype)
@@ -67,3 +97,9 @@ class TokenEmbedding(Part):
         width = self.vocabulary_size if reverse else self.width
         batch_and_time = inputs.shape[:-1] if reverse else inputs.shape
         return keras.KerasTensor((*batch_and_time, width), self.compute_dtype)
+
+
+def _check_mode(mode):
+    if mode != "int8":
+        # Keras takes this error for a layer to leave as it is.
+        raise NotImplementedError(f"TokenEmbedding has mode 'int8'; received mode={mode!r}.")

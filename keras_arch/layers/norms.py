@@ -8,16 +8,32 @@ of all of them again for each of its readers: 1.7 times the processor time of a 
 import keras
 from keras import ops
 
+from keras_arch.backend import kernel
 from keras_arch.layers.part import Part
 
 
-@ops.custom_gradient
 def layer_norm(x, scale, offset, epsilon):
     """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, float32.
 
     Source: Ba et al. 2016, section 3. The gradient by x is, with `u` the normed x and `t` the
     upstream gradient times `scale`, `(t - mean(t) - u * mean(t * u)) / sqrt(variance + epsilon)`.
     """
+    native = kernel("layer_norm")
+    if native is not None:
+        return native(x, x.shape[-1:], scale, offset, epsilon)
+    return _layer_norm(x, scale, offset, ops.convert_to_tensor(epsilon, "float32"))
+
+
+def rms_norm(x, scale, epsilon):
+    """Returns `x / sqrt(mean(x^2) + epsilon) * scale`, float32. Source: Zhang & Sennrich 2019."""
+    native = kernel("rms_norm")
+    if native is not None:
+        return native(x, x.shape[-1:], scale, epsilon)
+    return _rms_norm(x, scale, ops.convert_to_tensor(epsilon, "float32"))
+
+
+@ops.custom_gradient
+def _layer_norm(x, scale, offset, epsilon):
     centred = x - ops.mean(x, axis=-1, keepdims=True)
     inverse = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + epsilon)
 
@@ -38,8 +54,7 @@ def layer_norm(x, scale, offset, epsilon):
 
 
 @ops.custom_gradient
-def rms_norm(x, scale, epsilon):
-    """Returns `x / sqrt(mean(x^2) + epsilon) * scale`, float32. Source: Zhang & Sennrich 2019."""
+def _rms_norm(x, scale, epsilon):
     inverse = ops.rsqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + epsilon)
 
     def gradient(*arguments, upstream=None):
@@ -81,7 +96,7 @@ class RMSNorm(Part):
         self.scale = self.add_weight(shape=x_shape[-1:], initializer="ones", name="scale")
 
     def call(self, x):
-        y = rms_norm(_float32(x), _float32(self.scale), _float32(self.epsilon))
+        y = rms_norm(_float32(x), _float32(self.scale), self.epsilon)
         return ops.cast(y, self.compute_dtype)
 
     def compute_output_spec(self, x):
@@ -120,7 +135,7 @@ class LayerNorm(Part):
     def call(self, x):
         scale = _float32(self.scale)
         offset = _float32(self.offset) if self.center else ops.zeros_like(scale)
-        y = layer_norm(_float32(x), scale, offset, _float32(self.epsilon))
+        y = layer_norm(_float32(x), scale, offset, self.epsilon)
         return ops.cast(y, self.compute_dtype)
 
     def compute_output_spec(self, x):

@@ -18,6 +18,13 @@ class Part(keras.layers.Layer):
     * `step(*inputs, state, cursor) -> (outputs, state)`: `call` for a chunk of tokens that
       follows the tokens already in `state`. `cursor`: int32 scalar, the slot of the chunk's first
       token, the same in every layer.
+
+    Where tokens must be forgotten again (speculative decoding), a state tensor with an axis of
+    `length` slots needs nothing: slots of zeros are empty ones. For any other state there is one
+    method more:
+
+    * `rewind(state, dropped) -> state`: forgets tokens of the last chunk, `dropped` bool `[B, T]`,
+      as if they had been pads; in each row those after the tokens that stay.
     """
 
     def get_config(self):
@@ -37,6 +44,29 @@ class Part(keras.layers.Layer):
             }
         )
 
+    def get_build_config(self):
+        """Returns what `build` took, and how the layers inside that this part makes were quantised.
+
+        Those layers are in no config: whoever makes them again does not know.
+        """
+        config = super().get_build_config()
+        modes = {
+            path: keras.saving.serialize_keras_object(layer.quantization_config)
+            for path, layer in _layers_within(self)
+            if layer.quantization_mode is not None
+        }
+        return {**config, "quantized": modes} if modes else config
+
+    def build_from_config(self, config):
+        """Builds the part as it was built, and quantises as it was quantised."""
+        config = dict(config)
+        modes = config.pop("quantized", {})
+        super().build_from_config(config)
+        layers = dict(_layers_within(self))
+        for path, mode in modes.items():
+            if layers[path].quantization_mode is None:
+                layers[path].quantize(config=keras.saving.deserialize_keras_object(mode))
+
     def parts(self):
         """Returns the layers among the constructor's arguments."""
         values = [getattr(self, name) for name in self._argument_names()]
@@ -46,6 +76,17 @@ class Part(keras.layers.Layer):
     def _argument_names(cls):
         parameters = inspect.signature(cls.__init__).parameters.values()
         return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]
+
+
+def _layers_within(part):
+    """Yields the path of attribute names and the layer, for all layers in a part."""
+    # PyTorch keeps layers apart from other attributes: `vars` would not find them.
+    for name in sorted(set(dir(part)) - set(dir(type(part)))):
+        value = getattr(part, name)
+        if isinstance(value, keras.layers.Layer):
+            yield name, value
+            for path, layer in _layers_within(value):
+                yield f"{name}.{path}", layer
 
 
 def _serialize(value):

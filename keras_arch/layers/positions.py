@@ -5,8 +5,8 @@ import math
 import keras
 from keras import ops
 
+from keras_arch.backend import lookup
 from keras_arch.checks import check_positive
-from keras_arch.layers.embedding import lookup
 from keras_arch.layers.part import Part, fresh
 
 
@@ -68,6 +68,10 @@ class TokenPositions(Part):
         count = _count_real(valid, segment_ids) + ops.where(carried, state["count"][:, None], 0)
         state = {"count": count[:, -1], "segment": ops.cast(segment_ids[:, -1], "int32")}
         return ops.maximum(count - 1, 0), state
+
+    def rewind(self, state, dropped):
+        """Counts the dropped tokens of the last chunk, of one segment, no more."""
+        return {**state, "count": state["count"] - ops.sum(ops.cast(dropped, "int32"), axis=1)}
 
 
 def _count_real(valid, segment_ids):

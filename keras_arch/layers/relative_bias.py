@@ -6,8 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_arch.backend import lookup, write_slots
 from keras_arch.checks import check_positive
-from keras_arch.layers.embedding import lookup
 from keras_arch.layers.part import Part, fresh
 
 
@@ -34,7 +34,7 @@ class DistanceBias(Part):
 
     def step(self, positions, *, state, cursor):
         """Returns the bias of a chunk over all slots and the state with its positions."""
-        cached = ops.slice_update(state["position"], (0, cursor), positions)
+        cached = write_slots(state["position"], positions, cursor, axis=1)
         return self.bias(positions, cached), {"position": cached}
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_arch.backend import write_slots
 from keras_arch.checks import check_positive, check_rate
 from keras_arch.layers import attention_ops
 from keras_arch.layers.part import Part, fresh
@@ -160,8 +161,8 @@ class SelfAttention(Part):
     def start(self, batch, length):
         """Returns an empty cache of `length` slots.
 
-        `key`, `value`: float `[B, K, S, H]`; `segment`: int32 `[B, S]`, 0 = empty or a pad;
-        `position`: int32 `[B, S]`.
+        `key`, `value`: float `[B, K, S, H]`; `segment`: int32 `[B, S]`, 0 = empty or a pad; and
+        `position`: int32 `[B, S]`, if the layer asks for the positions of keys.
 
         Raises:
             ValueError: If the layer is not causal: earlier outputs would change with later tokens.
@@ -169,12 +170,14 @@ class SelfAttention(Part):
         if not self.causal:
             raise ValueError(f"{self.name} cannot decode step by step; received causal=False.")
         shape = (batch, self.key_value_heads, length, self.head_width)
-        return {
+        state = {
             "key": ops.zeros(shape, self.compute_dtype),
             "value": ops.zeros(shape, self.compute_dtype),
             "segment": ops.zeros((batch, length), "int32"),
-            "position": ops.zeros((batch, length), "int32"),
         }
+        if self._reads_key_positions:
+            state["position"] = ops.zeros((batch, length), "int32")
+        return state
 
     def step(self, x, positions, valid, bias=None, segment_ids=None, *, state, cursor):
         """Attends from a chunk to the cache and itself: returns float `[B, T, D]` and the state.
@@ -183,19 +186,23 @@ class SelfAttention(Part):
         """
         x, slots = self._select(x, positions, valid, segment_ids)
         query, key, value = self._project(x, positions)
+        chunk = {"key": key, "value": value, "segment": slots.segments, "position": positions}
+        # Slots stand on the axis before the last of keys and values, and on the last of the others.
         state = {
-            "key": ops.slice_update(state["key"], (0, 0, cursor, 0), key),
-            "value": ops.slice_update(state["value"], (0, 0, cursor, 0), value),
-            "segment": ops.slice_update(state["segment"], (0, cursor), slots.segments),
-            "position": ops.slice_update(state["position"], (0, cursor), slots.positions),
+            name: write_slots(cache, chunk[name], cursor, axis=2 if name in ("key", "value") else 1)
+            for name, cache in state.items()
         }
-        cached = Slots(state["position"], state["segment"])
+        cached = Slots(state.get("position"), state["segment"])
         weights = self._weigh(query, state["key"], slots, cached, cursor, bias)
         return self._gather(weights, state["value"], slots), state
 
     @property
     def _scale(self):
         return self.head_width**-0.5 if self.scale is None else self.scale
+
+    @property
+    def _reads_key_positions(self):
+        return self.window is not None or self._rotates_late
 
     @property
     def _rotates_late(self):
@@ -210,14 +217,14 @@ class SelfAttention(Part):
                 "frequencies."
             )
         slots = Slots(positions, attention_ops.segments(valid, segment_ids))
-        return ops.where(valid[..., None], x, ops.zeros_like(x)), slots
+        return ops.where(valid[..., None], x, 0.0), slots
 
     def _project(self, x, positions):
         """Returns query `[B, N, T, H]`, key and value `[B, K, T, H]`."""
         total = self.heads + 2 * self.key_value_heads
         projected = attention_ops.split_heads(self.query_key_value(x), total)
-        boundaries = (self.heads, self.heads + self.key_value_heads)
-        query, key, value = ops.split(projected, boundaries, axis=1)
+        keys, values = self.heads, self.heads + self.key_value_heads
+        query, key, value = projected[:, :keys], projected[:, keys:values], projected[:, values:]
         if self.query_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
         if self.rotary is not None and not self._rotates_late:
@@ -249,5 +256,5 @@ class SelfAttention(Part):
         weights = self.drop(ops.cast(weights, self.compute_dtype))
         mixed = attention_ops.merge_heads(attention_ops.mix_values(weights, value))
         # A pad is allowed no key: its weights say nothing.
-        mixed = ops.where(slots.segments[..., None] > 0, mixed, ops.zeros_like(mixed))
+        mixed = ops.where(slots.segments[..., None] > 0, mixed, 0.0)
         return self.output_projection(mixed)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_arch.backend import concrete, sum_over_replicas
+from keras_arch.backend import checked, sum_over_replicas
 
 #: The label of a position that is not to be predicted.
 IGNORED = -1
@@ -72,9 +72,9 @@ class TokenCrossentropy(keras.losses.Loss):
         float32 scalar, in nats.
 
     Raises:
-        ValueError: If an argument is out of range, or, where the labels are known (outside a
-            compiled program), a label of positive weight is outside [0, V). Inside a compiled
-            program such a label makes the loss NaN.
+        ValueError: If an argument is out of range, or a label of positive weight is outside
+            [0, V). A compiled program raises the backend's own error with the same words, or, where
+            it cannot (see `keras_arch.backend.checked`), such a label makes the loss NaN.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class TokenCrossentropy(keras.losses.Loss):
             sample_weight = ops.convert_to_tensor(sample_weight)
         check_shapes(targets, logits, sample_weight)
         weights = token_weights(targets, sample_weight)
-        check_labels(targets, weights, logits.shape[-1])
+        targets = checked_labels(targets, weights, logits.shape[-1])
         # What has no weight may be anything, even NaN, whose gradient no product would undo.
         logits = ops.where(weights[..., None] > 0, logits, 0.0)
         losses = token_nats(targets, logits, self.label_smoothing)
@@ -144,15 +144,19 @@ def check_shapes(targets, logits, weights=None):
         )
 
 
-def check_labels(targets, weights, vocabulary_size):
-    """Raises ValueError for a known label of positive weight outside the vocabulary."""
-    targets, weights = concrete(targets), concrete(weights)
-    if targets is None or weights is None:
-        return
-    outside = (targets < 0) | (targets >= vocabulary_size) | (targets != np.floor(targets))
-    wrong = targets[outside & (weights > 0)]
-    if wrong.size:
-        raise ValueError(
-            f"labels must be integers in [0, {vocabulary_size}) or {IGNORED}, ignored; received "
-            f"{wrong.size} others, the first {wrong.flat[0]}."
-        )
+def checked_labels(targets, weights, vocabulary_size):
+    """Returns the targets; raises for a label of positive weight outside the vocabulary.
+
+    See `keras_arch.backend.checked` for what a compiled program does.
+    """
+    outside = ops.logical_or(targets < 0, targets >= vocabulary_size)
+    if keras.backend.is_float_dtype(targets.dtype):
+        outside = ops.logical_or(outside, targets != ops.floor(targets))
+    wrong = ops.cast(ops.ravel(ops.logical_and(outside, weights > 0)), "int32")
+    count = ops.sum(wrong)
+    first = ops.sum(ops.where(wrong * ops.cumsum(wrong) == 1, ops.ravel(targets), 0))
+    message = (
+        f"labels must be integers in [0, {vocabulary_size}) or {IGNORED}, ignored; received {{}} "
+        "others, the first {}."
+    )
+    return checked(targets, count == 0, message, count, first)

@@ -15,4 +15,5 @@ from keras_arch.training.progress import Progress
 from keras_arch.training.report import write_report
 from keras_arch.training.run_folder import RunFolder
 from keras_arch.training.schedules import WarmupCosine
+from keras_arch.training.shared_folder import shared_run_folder
 from keras_arch.training.strategies import Strategy, strategy

@@ -1,6 +1,7 @@
 """`model.fit` with the callbacks that every recipe wants."""
 
 import sys
+import tempfile
 
 import keras
 
@@ -24,6 +25,7 @@ def fit(
     micro_batches=1,
     patience=0,
     keep=2,
+    chief=True,
 ):
     """Trains a compiled model in a run folder, from its last checkpoint if it has one.
 
@@ -41,9 +43,12 @@ def fit(
         patience: evaluations without improvement before it stops; then the best weights are
             loaded. 0 trains to the end and keeps the last weights.
         keep: newest checkpoints to keep, besides the best.
+        chief: False in the other workers of a cluster: they read the last checkpoint and leave
+            nothing in the folder.
 
     Returns:
-        `(progress, row)`: the Progress, and the log row of the weights that the model now has.
+        `(progress, row)`: the Progress, and the log row of the weights that the chief's model now
+        has; the other workers keep the last weights.
 
     Raises:
         ValueError: the steps do not divide, no checkpoint can be loaded, or the one loaded lies
@@ -59,10 +64,14 @@ def fit(
         callbacks.append(ReseedTorch(progress))
     if patience:
         callbacks.append(EarlyStopping(progress, patience))
-    callbacks.append(SaveCheckpoint(checkpoints, progress))
-    callbacks.append(WriteLogs(progress, folder / "log.csv", folder / "events"))
-    if progress.step < steps and not progress.stopped:
-        with SignalsAtBatchEnds() as at_batch_ends:
+    if chief:
+        callbacks.append(SaveCheckpoint(checkpoints, progress))
+        callbacks.append(WriteLogs(progress, folder / "log.csv", folder / "events"))
+    with SignalsAtBatchEnds() as at_batch_ends, tempfile.TemporaryDirectory() as unused:
+        if not chief:
+            # Saving makes variables, which the workers of a cluster only make together.
+            callbacks.append(SaveCheckpoint(Checkpoints(unused, keep=1), progress))
+        if progress.step < steps and not progress.stopped:
             model.fit(
                 make_data(progress.step),
                 validation_data=validation,
@@ -70,12 +79,17 @@ def fit(
                 epochs=steps // evaluate_every,
                 steps_per_epoch=evaluate_every * micro_batches,
                 shuffle=False,
-                verbose=1 if sys.stdout.isatty() else 2,
+                verbose=verbosity() if chief else 0,
                 callbacks=[*callbacks, at_batch_ends],
             )
-    if patience:
+    if patience and chief:
         return progress, checkpoints.load_best(model, progress)
     return progress, progress.rows[-1]
+
+
+def verbosity():
+    """Returns Keras' `verbose`: a progress bar in a terminal, else a line for each interval."""
+    return 1 if sys.stdout.isatty() else 2
 
 
 def check_steps(steps, evaluate_every):

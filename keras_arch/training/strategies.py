@@ -1,4 +1,4 @@
-"""Where a training runs: one device, several local ones, or refused by name."""
+"""Where a training runs: one device, several local ones, several processes, or refused by name."""
 
 import contextlib
 import dataclasses
@@ -6,6 +6,8 @@ import json
 import os
 
 import keras
+
+from keras_arch.training import workers
 
 NAMES = ("auto", "one", "mirrored", "multiworker", "tpu")
 
@@ -15,20 +17,36 @@ class Strategy:
     """The devices of one training. Build and train the model inside `scope()`, on `batches(data)`.
 
     Attributes:
-        name: "one", "mirrored" or "tpu".
+        name: "one", "mirrored", "multiworker" or "tpu".
         replicas: how many copies of the model share a global batch.
         distribution: the tf.distribute.Strategy or keras.distribution.Distribution, or None.
+        chief: this process writes the run folder; False in the other workers of a cluster.
     """
 
     name: str
     replicas: int = 1
     distribution: object = None
+    chief: bool = True
 
     def scope(self):
         """Context in which the model is built, compiled, restored and fitted."""
         if self.distribution is None:
             return contextlib.nullcontext()
         return self.distribution.scope()
+
+    def trainable(self, model):
+        """Returns the model to compile and fit in `scope()`; call it outside.
+
+        It has the layers and variables of `model`, which was built in `scope()`; mostly it is
+        `model` itself, else a `keras_arch.training.workers.WorkerModel`. Save and use `model`.
+        """
+        if self.name != "multiworker":
+            return model
+        return workers.WorkerModel(model.inputs, model.outputs, name=model.name)
+
+    def all_agree(self, ok=True):
+        """Returns whether each worker of the cluster said `ok`, after waiting for all of them."""
+        return ok if self.name != "multiworker" else workers.all_agree(self.distribution, ok)
 
     def jit_compile(self, requested="auto"):
         """Returns what to pass to `model.compile(jit_compile=...)`.
@@ -55,8 +73,10 @@ class Strategy:
 
         With tf.distribute replicas Keras averages a first batch over them to learn its shapes,
         which fails for bool (keras 3.15). There bool becomes int32; a functional model casts
-        its inputs back.
+        its inputs back. In a cluster each worker gets its rows of each batch.
         """
+        if self.name == "multiworker":
+            return workers.distribute(dataset, self.distribution)
         if keras.backend.backend() != "tensorflow" or self.replicas == 1:
             return dataset
         import tensorflow as tf
@@ -105,8 +125,10 @@ def strategy(name="auto"):
     | "one"         | one device                         | one device             | one     |
     | "mirrored"    | MirroredStrategy, local devices    | DataParallel, the same | refused |
     | "tpu"         | TPUStrategy                        | DataParallel on TPUs   | refused |
-    | "multiworker" | refused: Keras' `fit` cannot       | refused                | refused |
-    | "auto"        | tpu, else mirrored, else one       | mirrored, else one     | one     |
+    | "multiworker" | MultiWorkerMirroredStrategy        | refused                | refused |
+    | "auto"        | multiworker, tpu, mirrored or one  | mirrored, else one     | one     |
+
+    "multiworker" needs TF_CONFIG in each process, and to be made before TensorFlow is used.
 
     Raises:
         ValueError: the name is unknown, unsupported here, or TF_CONFIG is malformed.
@@ -114,9 +136,9 @@ def strategy(name="auto"):
     if name not in NAMES:
         raise ValueError(f"strategy must be one of {NAMES}; received {name!r}.")
     backend = keras.backend.backend()
-    workers = worker_count()
-    if name == "multiworker" or (name == "auto" and workers > 1):
-        return refuse_workers(backend, workers)
+    count = worker_count()
+    if name == "multiworker" or (name == "auto" and count > 1):
+        return worker_strategy(backend, count)
     if name == "one":
         return Strategy("one")
     if backend == "tensorflow":
@@ -149,19 +171,21 @@ def worker_count():
         ) from error
 
 
-def refuse_workers(backend, workers):
-    """Raises the error for trainings over several processes."""
-    if backend == "tensorflow" and workers == 0:
+def worker_strategy(backend, count):
+    """Returns the Strategy of a cluster with this many workers."""
+    if backend != "tensorflow":
         raise ValueError(
-            "strategy='multiworker' reads its workers from TF_CONFIG, which is not set; and "
-            "Keras 3's fit fails under MultiWorkerMirroredStrategy (keras#20585). Supported: "
-            "'one', 'mirrored', 'tpu'."
+            f"several workers are not supported on the {backend} backend; supported: 'one' and "
+            "'mirrored' (several devices of one process, on TensorFlow and JAX)."
         )
-    raise ValueError(
-        f"several workers are not supported on the {backend} backend: Keras 3's fit fails under "
-        "MultiWorkerMirroredStrategy (keras#20585). Supported: 'one' and 'mirrored' (several "
-        "devices of one process, on TensorFlow and JAX)."
-    )
+    if count < 2:
+        raise ValueError(
+            "strategy='multiworker' reads its workers, two or more, from the environment variable "
+            f"TF_CONFIG; it names {count}."
+        )
+    distribution = workers.make_distribution()
+    replicas = distribution.num_replicas_in_sync
+    return Strategy("multiworker", replicas, distribution, workers.is_chief(distribution))
 
 
 def tensorflow_strategy(name):

@@ -1,13 +1,16 @@
+import dataclasses
 import gc
+import resource
 import sys
 import weakref
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 
 import keras_arch as ka
-from keras_arch.generation import Greedy, Sample, Temperature, TopK
+from keras_arch.generation import Greedy, RepetitionPenalty, Sample, Temperature, TopK
 from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, logits
 
 # The package shows the function under the module's name.
@@ -62,12 +65,18 @@ def test_the_same_seed_after_a_reload(model, tmp_path):
 
 
 def test_log_probabilities_are_the_models_own(model):
-    generated = ka.generate(model, [ROWS[0]], 8, SAMPLE, seed=1)
+    generated = ka.generate(model, [ROWS[0]], 8, SAMPLE, seed=1, return_logprobs=True)
     row = np.concatenate([ROWS[0], generated.token_ids[0]])
     z = logits(model, row[None])[0, 4:-1].astype("float64")
     expected = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
     expected = expected[np.arange(8), generated.token_ids[0]]
     np.testing.assert_allclose(generated.log_probabilities[0], expected, atol=1e-5)
+
+
+def test_log_probabilities_come_when_asked_for(model):
+    assert ka.generate(model, ROWS, 12).log_probabilities is None
+    assert ka.generate(model, [], 4).log_probabilities is None
+    assert ka.generate(model, [], 4, return_logprobs=True).log_probabilities.shape == (0, 4)
 
 
 def test_rows_end_with_any_of_the_stop_ids(model):
@@ -110,13 +119,13 @@ def test_the_loop_ends_when_all_rows_have_stopped(model, monkeypatch):
 @pytest.fixture
 def traces(monkeypatch):
     calls = []
-    decode = GENERATE.decode
+    begin = GENERATE.Decode.begin
 
     def counting(*arguments):
         calls.append(1)
-        return decode(*arguments)
+        return begin(*arguments)
 
-    monkeypatch.setattr(GENERATE, "decode", counting)
+    monkeypatch.setattr(GENERATE.Decode, "begin", counting)
     return calls
 
 
@@ -128,6 +137,68 @@ def test_lengths_of_one_bucket_share_a_program(traces):
     assert len(traces) == 1
     ka.generate(model, [[1] * 3] * 2, 5)
     assert len(traces) == 2
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch runs without a trace")
+def test_equal_samplers_share_a_program(traces):
+    model = build(dataclasses.replace(CONFIGS["gpt2"], layers=1))
+    for k in (3, 3, 4):
+        ka.generate(model, ROWS, 4, Sample(RepetitionPenalty(1.2), TopK(k)), stop_ids=[k])
+    assert len(traces) == 2
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch runs without a program")
+def test_no_weight_is_a_constant_of_the_program(monkeypatch):
+    programs = []
+    compile_loop = GENERATE.compile_loop
+
+    def spy(*arguments):
+        programs.append(compile_loop(*arguments))
+        return programs[-1]
+
+    monkeypatch.setattr(GENERATE, "compile_loop", spy)
+    config = dataclasses.replace(CONFIGS["gpt2"], layers=1, vocabulary_size=50_000)
+    model = build(config)
+    sampler = Sample(RepetitionPenalty(1.2), TopK(5))
+    ka.generate(model, [[1, 2]], 4, sampler)
+    arrays = [np.zeros((1, 16), "int32"), np.ones((1, 16), "bool"), np.int32(4)]
+    arrays += [np.zeros(2, "int32"), np.zeros(0, "int32")]
+    # The embedding's table has 50,000 x 16 numbers.
+    assert _constant_bytes(programs[0], arrays) < 50_000 * 16
+
+
+def _constant_bytes(program, arrays):
+    """Counts what a compiled function holds besides its arguments and variables."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        specs = [tf.TensorSpec(np.shape(array), array.dtype) for array in arrays]
+        traced = tf.function(program, autograph=False).get_concrete_function(*specs)
+        nodes = [*traced.graph.as_graph_def().node]
+        nodes += [n for f in traced.graph.as_graph_def().library.function for n in f.node_def]
+        assert any("While" in node.op for node in nodes)
+        return sum(node.ByteSize() for node in nodes if node.op == "Const")
+    import jax
+
+    jaxpr = jax.make_jaxpr(lambda *arrays: program(*arrays))(*arrays)
+    inner = [e.params["jaxpr"] for e in jaxpr.eqns if "jaxpr" in e.params]
+    assert inner
+    return sum(np.asarray(constant).nbytes for each in inner for constant in each.consts)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux' own count")
+def test_memory_does_not_grow():
+    model = build(dataclasses.replace(CONFIGS["gpt2"], layers=1))
+
+    def resident():
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    for call in range(250):
+        if call == 50:
+            before = resident()
+        ka.generate(model, [[1]], 1)
+    assert resident() - before < 5e6
 
 
 def test_programs_follow_the_weights(traces):
@@ -210,6 +281,8 @@ def test_empty_prompts(model):
         ([[1]], {"sampler": Temperature(0.8)}, r"Sample\(\.\.\.\).*Temperature"),
         ([[1]], {"stop_ids": 5}, "stop_ids=5"),
         ([[1]], {"stop_ids": [1.7]}, r"stop_ids.*1\.7"),
+        ([[1]], {"stop_ids": [True]}, r"stop_ids.*True"),
+        ([[1]], {"stop_ids": iter([1])}, r"stop_ids=<list_iterator"),
         ([[1]], {"stop_ids": [V]}, f"stop_ids.*{V} tokens; received {V}"),
         ([[1]], {"bos_id": V}, f"bos_id.*received {V}"),
         ([[1]], {"seed": 0.5}, r"seed=0\.5"),
@@ -220,6 +293,20 @@ def test_bad_input_is_named_before_any_compute(model, traces, prompts, options, 
     with pytest.raises(ValueError, match=message):
         ka.generate(model, prompts, **{"max_new_tokens": 4, **options})
     assert not traces
+
+
+def test_a_model_without_a_limit_takes_any_length():
+    inputs = {
+        "token_ids": keras.Input((None,), dtype="int32", name="token_ids"),
+        "valid": keras.Input((None,), dtype="bool", name="valid"),
+    }
+    embedding = ka.layers.TokenEmbedding(V, 16, name="tokens")
+    positions = ka.layers.TokenPositions(name="positions")(inputs["valid"])
+    block = ka.layers.PreNorm(ka.layers.SelfAttention(4, 4), ka.layers.RMSNorm())
+    bias = ka.layers.AlibiBias(4)(positions)
+    x = block(embedding(inputs["token_ids"]), positions, inputs["valid"], bias=bias)
+    model = keras.Model(inputs, embedding(x, reverse=True))
+    assert ka.generate(model, [[1] * (2 * CONTEXT)], 3).valid.all()
 
 
 def test_a_prompt_may_fill_the_context(model):

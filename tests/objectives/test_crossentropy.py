@@ -1,3 +1,7 @@
+import pathlib
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -155,22 +159,58 @@ def tiny_model(**options):
 
 
 @pytest.mark.parametrize("method", ["fit", "evaluate"])
-def test_a_label_out_of_range_shows_in_compiled_training(method):
-    model = tiny_model(loss=TokenCrossentropy())
+@pytest.mark.parametrize("jit_compile", ["auto", False])
+def test_compiled_training_names_a_label_out_of_range(method, jit_compile):
+    model = tiny_model(loss=TokenCrossentropy(), jit_compile=jit_compile)
+    run = getattr(model, method)
     targets = np.where(WEIGHTS, TARGETS, V).astype("int32")
-    targets[0, 0] = V
+    run(TARGETS, targets, sample_weight=WEIGHTS, verbose=0)
+    targets[0, 1] = 77
+    with pytest.raises(Exception, match=rf"labels must be .*\[0, {V}\) or -1.*1\W.*first.*77"):
+        run(TARGETS, targets, sample_weight=WEIGHTS, verbose=0)
 
-    def run():
-        if method == "evaluate":
-            return model.evaluate(TARGETS, targets, sample_weight=WEIGHTS, verbose=0)
-        history = model.fit(TARGETS, targets, sample_weight=WEIGHTS, verbose=0)
-        return history.history["loss"][0]
 
-    if keras.backend.backend() == "torch":
-        with pytest.raises(ValueError, match="the first 5"):
-            run()
-    else:
-        assert np.isnan(run())
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the others raise")
+def test_xla_on_tensorflow_makes_the_loss_of_such_a_label_nan():
+    model = tiny_model(loss=TokenCrossentropy(), jit_compile=True)
+    assert np.isnan(model.evaluate(TARGETS, np.full_like(TARGETS, V), verbose=0))
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="one device only on PyTorch")
+def test_replicas_show_such_a_label():
+    """TensorFlow names it; on JAX the loss becomes NaN, and no device waits for another."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.objectives.replicas_child"],
+        cwd=pathlib.Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout.splitlines()[-1] == "replicas 2, before finite, then as promised, after finite"
+    )
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="JAX transformations")
+def test_names_such_a_label_under_jax_transformations():
+    import jax
+
+    def loss(scores, targets):
+        return TokenCrossentropy()(targets, scores)
+
+    one = jax.jit(jax.grad(loss))
+    rows = jax.jit(jax.vmap(jax.grad(loss)))
+    scores, wrong = logits(), TARGETS.copy()
+    wrong[1, 2] = V
+    np.testing.assert_allclose(one(scores, TARGETS), jax.grad(loss)(scores, TARGETS), atol=1e-6)
+    expected = [jax.grad(loss)(s[None], t[None]) for s, t in zip(scores, TARGETS, strict=True)]
+    found = rows(scores[:, None], TARGETS[:, None])
+    np.testing.assert_allclose(found, np.stack(expected), atol=1e-6)
+    with pytest.raises(Exception, match="1 others, the first 5"):
+        jax.block_until_ready(one(scores, wrong))
+    with pytest.raises(Exception, match="1 others, the first 5"):
+        jax.block_until_ready(rows(scores[:, None], wrong[:, None]))
 
 
 def test_fit_minimises_it():

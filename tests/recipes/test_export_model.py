@@ -1,22 +1,85 @@
+import json
 import os
 import pathlib
 import subprocess
 import sys
 
+import pytest
+
+import keras_arch as ka
+
 PROJECT = pathlib.Path(__file__).parents[2]
+RECIPE = PROJECT / "recipes" / "export_model.py"
 
 
-def test_a_folder_without_a_model_is_named(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(PROJECT / "recipes" / "export_model.py"), str(tmp_path)],
+def run(script, *arguments):
+    return subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env=os.environ | {"PYTHONPATH": str(PROJECT)},
     )
+
+
+@pytest.fixture
+def model():
+    config = ka.models.GPT2Config(vocabulary_size=8, width=8, layers=1, heads=2, context_length=16)
+    return ka.models.gpt2(config)
+
+
+@pytest.fixture
+def tokenizer():
+    return ka.text.CharacterTokenizer("\nabcdef")
+
+
+def answers(folder, *texts):
+    asked = [argument for text in texts for argument in ("--text", text)]
+    done = run(PROJECT / "tools" / "ask_saved_model.py", folder, *asked)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_run_of_any_backend_is_exported(model, tokenizer, tmp_path):
+    model.save(tmp_path / "model.keras")
+    tokenizer.save(tmp_path / "tokenizer")
+    for version in (1, 2):
+        done = run(RECIPE, tmp_path, "--max-new-tokens", 5)
+        assert done.returncode == 0, done.stderr
+        assert f"Exported to {tmp_path / 'export' / str(version)}." in done.stdout
+    rows = answers(tmp_path / "export", "abc", "")
+    assert [len(row["text"]) for row in rows] == [5, 5]
+    assert sorted(path.name for path in (tmp_path / "export").iterdir()) == ["1", "2"]
+
+
+def test_a_file_and_a_tokenizer_are_exported_elsewhere(model, tokenizer, tmp_path):
+    model.save(tmp_path / "my.keras")
+    tokenizer.save(tmp_path / "words")
+    places = ["--tokenizer", tmp_path / "words", "--output", tmp_path / "served" / "mine"]
+    # So low a temperature is greedy.
+    done = run(RECIPE, tmp_path / "my.keras", *places, "--temperature", 1e-6)
+    assert done.returncode == 1
+    assert "max_new_tokens=32, context_length=16" in done.stderr
+    options = ["--temperature", 1e-6, "--max-new-tokens", 9]
+    done = run(RECIPE, tmp_path / "my.keras", *places, *options)
+    assert done.returncode == 0, done.stderr
+    (row,) = answers(tmp_path / "served" / "mine", "ab")
+    assert row["text"] == ka.generate(model, "ab", 9, tokenizer=tokenizer).texts[0]
+
+
+@pytest.mark.parametrize("missing", ["model.keras", "tokenizer"])
+def test_what_is_missing_is_named(missing, tmp_path):
+    for name in {"model.keras", "tokenizer"} - {missing}:
+        (tmp_path / name).mkdir()
+    done = run(RECIPE, tmp_path)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    last = done.stderr.strip().splitlines()[-1]
-    assert last == (
-        f"export_model: run_folder must hold a finished run; {tmp_path} has no model.keras."
+    assert done.stderr.strip().splitlines()[-1] == (
+        "export_model: source must be a finished run or a .keras file; "
+        f"there is no {tmp_path / missing}."
     )
+
+
+def test_its_command_line_is_the_tools_too():
+    tool = (PROJECT / "tools" / "export").read_text(encoding="utf-8")
+    assert 'KERAS_BACKEND=tensorflow exec "$python" "$repository/recipes/export_model.py"' in tool

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import keras_arch as ka
+from tests.training.cluster import run_workers
 
 PROJECT = pathlib.Path(__file__).parents[2]
 TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
@@ -129,7 +130,7 @@ def test_other_settings_run_too(recipe, tmp_path, corpus):
         ({"steps": 5}, "steps=5, evaluate_every=2"),
         ({"accumulate": 3}, "accumulate=3, batch_size=4"),
         ({"accumulate": 0}, "accumulate=0, batch_size=4"),
-        ({"strategy": "multiworker"}, "multiworker|several workers"),
+        ({"strategy": "multiworker"}, "TF_CONFIG; it names 0|several workers"),
         ({"batch_size": 0, "accumulate": 1}, "batch_size=0"),
         ({"heads": 3}, "heads must divide width; received width=8, heads=3"),
         ({"warmup_steps": 4}, "total_steps=4, warmup_steps=4"),
@@ -229,6 +230,24 @@ def test_sigterm_ends_with_a_line_how_to_go_on(tmp_path, corpus):
     assert process.returncode == 143, err
     assert "interrupted by SIGTERM. To go on from the last checkpoint" in out
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow only")
+def test_two_workers_write_one_run_folder(tmp_path, corpus):
+    command = [str(PROJECT / "recipes" / "train_gpt.py"), "--strategy=multiworker"]
+    command += ["--layers=1", "--heads=1", "--width=8", "--context=8", "--batch-size=4"]
+    command += ["--steps=4", "--evaluate-every=2", "--warmup-steps=1", "--sample-tokens=10"]
+    command += ["--evaluation-batch-size=16", f"--data={corpus}", f"--run-folder={tmp_path}/run"]
+    (chief, printed), (other, nothing) = run_workers([command, command], PROJECT)
+    assert (chief, other) == (0, 0), printed + nothing
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["replicas"] == 2
+    assert report["steps"] == 4
+    assert report["validation_loss"] == pytest.approx(validation_loss(tmp_path / "run"), rel=1e-4)
+    assert '"validation_loss"' in printed
+    assert '"validation_loss"' not in nothing
+    assert (tmp_path / "run" / "export" / "1" / "saved_model.pb").exists()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
@@ -32,6 +33,46 @@ class Shouter(tf.Module):
             "positive": ids > 0,
             "constant": tf.constant("a string that is too long to be kept inside the tensor"),
         }
+
+
+FREE = {
+    "times": tf.constant(2, tf.int64),
+    "less": tf.constant(-3),
+    "scale": tf.constant(0.1),
+    "exact": tf.constant(0.1, tf.float64),
+    "zero": tf.constant(0),
+    "on": tf.constant(True),
+    "end": tf.constant("é"),
+    "many": tf.constant([1.5, -2.5]),
+    "same": tf.constant([7, 7, 7], tf.int64),
+}
+
+
+class Defaults(tf.Module):
+    """Returns a text and inputs of every type that have a default."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="text"),
+            *(tf.TensorSpec(v.shape, v.dtype, name=k) for k, v in FREE.items()),
+        ]
+    )
+    def echo(
+        self,
+        text,
+        times=FREE["times"],
+        less=FREE["less"],
+        scale=FREE["scale"],
+        exact=FREE["exact"],
+        zero=FREE["zero"],
+        on=FREE["on"],
+        end=FREE["end"],
+        many=FREE["many"],
+        same=FREE["same"],
+    ):
+        rows = {"text": text, "times": times, "less": less, "scale": scale, "exact": exact}
+        rows |= {"zero": zero, "on": on, "end": end, "many": many, "same": same}
+        return {f"{name}_out": tf.identity(value) for name, value in rows.items()}
 
 
 class Splitter(tf.Module):
@@ -102,6 +143,21 @@ def test_numbers(model):
         "positive": [[True, False], [True, True]],
         "constant": "a string that is too long to be kept inside the tensor",
     }
+
+
+def test_defaults_stand_for_what_is_left_out(tmp_path):
+    module = Defaults()
+    tf.saved_model.save(module, tmp_path, signatures={"serving_default": module.echo})
+    (answer,) = answers(tmp_path, "--text", "a")
+    expected = {f"{name}_out": np.array(value).tolist() for name, value in FREE.items()}
+    expected |= {"text_out": ["a"], "end_out": "é"}
+    assert answer == expected
+    inputs = json.dumps({"text": ["b"], "times": 5, "on": False})
+    (answer,) = answers(tmp_path, "--inputs", inputs)
+    assert answer == {**expected, "text_out": ["b"], "times_out": 5, "on_out": False}
+    said = refusal(tmp_path, "--inputs", '{"times": 5}')
+    assert "must be text; free to give are end, exact" in said
+    assert "received times" in said
 
 
 def test_operations_of_tensorflow_text_are_loaded(tmp_path):

@@ -7,7 +7,10 @@ tensor_shape.proto.
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from saved_model import protobuf
+from saved_model.tensors import from_proto
 
 _EMPTY = memoryview(b"")
 _INITIALISER = "__saved_model_init_op"  # TensorFlow keeps it among the signatures; none can ask it
@@ -28,10 +31,11 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Signature:
-    """Inputs and outputs of one endpoint, by name."""
+    """Inputs and outputs of one endpoint, by name; and what inputs are where none is given."""
 
     inputs: dict[str, TensorInfo]
     outputs: dict[str, TensorInfo]
+    defaults: dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,11 @@ def _description(saved_model: memoryview, tag: str) -> Description:
             operations = protobuf.values(protobuf.value(information, 2, _EMPTY), 1)
             return Description(
                 signatures={
-                    name: Signature(_tensors(signature, 1), _tensors(signature, 2))
+                    name: Signature(
+                        inputs=_tensors(signature, 1),
+                        outputs=_tensors(signature, 2),
+                        defaults={k: from_proto(v) for k, v in _map(signature, 4).items()},
+                    )
                     for name, signature in _map(graph, 5).items()
                     if name != _INITIALISER
                 },
@@ -77,17 +85,10 @@ def _tensors(signature: memoryview, number: int) -> dict[str, TensorInfo]:
         name: TensorInfo(
             name=protobuf.text(protobuf.value(info, 1, _EMPTY)),
             dtype=protobuf.value(info, 2, 0),
-            shape=_shape(protobuf.value(info, 3, _EMPTY)),
+            shape=protobuf.shape(protobuf.value(info, 3, _EMPTY)),
         )
         for name, info in _map(signature, number).items()
     }
-
-
-def _shape(message: memoryview) -> tuple[int | None, ...] | None:
-    if protobuf.value(message, 3, 0):
-        return None
-    sizes = [protobuf.signed(protobuf.value(axis, 1, 0)) for axis in protobuf.values(message, 2)]
-    return tuple(None if size < 0 else size for size in sizes)
 
 
 def _map(message: memoryview, number: int) -> dict[str, memoryview]:

@@ -56,9 +56,28 @@ def text(view: memoryview) -> str:
     return str(view, "utf-8")
 
 
+def varints(packed: int | memoryview) -> list[int]:
+    """The numbers of a repeated varint field: a packed view of many, or a single one."""
+    if isinstance(packed, int):
+        return [packed]
+    numbers, at = [], 0
+    while at < len(packed):
+        number, at = _varint(packed, at)
+        numbers.append(number)
+    return numbers
+
+
 def signed(varint: int) -> int:
     """The int64 that a varint stands for."""
     return varint - (1 << 64) if varint >= 1 << 63 else varint
+
+
+def shape(message: memoryview) -> tuple[int | None, ...] | None:
+    """A TensorShapeProto: None for a free axis, or in place of all where the rank is free."""
+    if value(message, 3, 0):
+        return None
+    sizes = [signed(value(axis, 1, 0)) for axis in values(message, 2)]
+    return tuple(None if size < 0 else size for size in sizes)
 
 
 def _check_type(value: int | memoryview, expected: type) -> None:

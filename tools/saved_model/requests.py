@@ -9,16 +9,17 @@ from saved_model.tensors import DTYPES, STRING
 
 
 def from_texts(signature: Signature, texts: list[str]) -> dict[str, np.ndarray]:
-    """The texts as a batch for the only input of a signature.
+    """The texts as a batch for the only input of a signature that has no default.
 
-    Raises ValueError if it has others, or if its input is not a batch of strings.
+    Raises ValueError if there are others, or if that input is not a batch of strings.
     """
-    if len(signature.inputs) != 1:
+    needed = signature.inputs.keys() - signature.defaults.keys()
+    if len(needed) != 1:
         raise ValueError(
-            "--text needs a signature with one input; this one has "
-            f"{_names(signature.inputs)}: use --inputs."
+            "--text needs a signature with one input that has no default; this one has "
+            f"{_names(needed)}: use --inputs."
         )
-    return from_values(signature, {next(iter(signature.inputs)): texts})
+    return from_values(signature, {next(iter(needed)): texts})
 
 
 def from_json(signature: Signature, text: str) -> dict[str, np.ndarray]:
@@ -33,12 +34,16 @@ def from_json(signature: Signature, text: str) -> dict[str, np.ndarray]:
 
 
 def from_values(signature: Signature, values: dict) -> dict[str, np.ndarray]:
-    """Nested lists by input name as arrays. Raises ValueError if they do not fit."""
-    if values.keys() != signature.inputs.keys():
-        raise ValueError(
-            f"the inputs must be {_names(signature.inputs)}; received {_names(values)}."
-        )
-    return {name: _array(name, values[name], info) for name, info in signature.inputs.items()}
+    """Nested lists by input name as arrays, with the signature's defaults for those left out.
+
+    Raises ValueError if they do not fit.
+    """
+    needed = signature.inputs.keys() - signature.defaults.keys()
+    if not needed <= values.keys() <= signature.inputs.keys():
+        free = f"; free to give are {_names(signature.defaults)}" if signature.defaults else ""
+        raise ValueError(f"the inputs must be {_names(needed)}{free}; received {_names(values)}.")
+    given = {name: _array(name, value, signature.inputs[name]) for name, value in values.items()}
+    return {name: given.get(name, signature.defaults.get(name)) for name in signature.inputs}
 
 
 def to_lines(outputs: dict[str, np.ndarray]) -> list[str]:

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from saved_model import protobuf
 from saved_model.c_api import CApi
 
 STRING = 7
@@ -26,6 +27,36 @@ DTYPES = {
     22: np.dtype("uint32"),
     23: np.dtype("uint64"),
 }
+
+
+# The field of a TensorProto that holds values of a DataType, where they do not lie in _CONTENT.
+# Source: tensorflow/core/framework/tensor.proto.
+_FIELDS = {1: 5, 2: 6, 3: 7, STRING: 8, 9: 10, 10: 11}
+_CONTENT = 4
+_EMPTY = memoryview(b"")
+
+
+def from_proto(message: memoryview) -> np.ndarray:
+    """The array in a TensorProto. Raises ValueError for a data type that is not supported."""
+    dtype, shape = protobuf.value(message, 1, 0), protobuf.shape(protobuf.value(message, 2, _EMPTY))
+    if dtype not in _FIELDS:
+        raise ValueError(f"a default has TensorFlow's data type {dtype}: not supported.")
+    content = protobuf.value(message, _CONTENT, _EMPTY)
+    if content:
+        return np.frombuffer(content, DTYPES[dtype]).reshape(shape)
+    parts = protobuf.values(message, _FIELDS[dtype])
+    values = [value for part in parts for value in _values(part, DTYPES[dtype])]
+    # The last value stands for all after it; there is none where all are zero.
+    values += (values[-1:] or [0]) * (math.prod(shape) - len(values))
+    return np.array(values, DTYPES[dtype]).reshape(shape)
+
+
+def _values(part: int | memoryview, dtype: np.dtype) -> list:
+    if dtype.kind == "O":
+        return [bytes(part)]
+    if dtype.kind == "f":
+        return np.frombuffer(part, dtype).tolist()
+    return [protobuf.signed(number) for number in protobuf.varints(part)]
 
 
 def new_tensor(api: CApi, array: np.ndarray, dtype: int) -> int:

@@ -1,4 +1,4 @@
-"""The one core file that touches a backend's own API: what Keras does not offer for all of them."""
+"""Programs: functions and loops of tensors, compiled the way of each backend."""
 
 import keras
 
@@ -61,26 +61,25 @@ def _compile_torch(function):
     return call
 
 
-def sum_over_replicas(x):
-    """Returns the sum of a scalar over the replicas of a `tf.distribute` strategy.
+def compile_loop(loop, variables):
+    """Compiles a loop, as `compile_function` does a function.
 
-    Elsewhere a batch is one (global) array, whose sums are global already: returns `x`.
+    Args:
+        loop: An object with four functions of tensors: `begin(*arguments) -> state`, a tuple;
+            `running(*state) -> bool`; `body(*state) -> state`; and `finish(*state) -> outputs`.
+            They know of each other's tensors only what is in the state.
+        variables: The Keras variables they read.
+
+    Returns:
+        A function of arrays, from the arguments of `begin` to the outputs of `finish`.
     """
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
+    if keras.backend.backend() == "torch":
+        from keras_arch.backend.torch_program import TorchLoop
 
-        context = tf.distribute.get_replica_context()
-        if context is not None and context.num_replicas_in_sync > 1:
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, x)
-    return x
+        return TorchLoop(loop, variables)
+    return compile_function(lambda *arguments: run_loop(loop, *arguments), variables)
 
 
-def concrete(x):
-    """Returns `x` as a numpy array, or None while a program that will compute it is traced."""
-    try:
-        return keras.ops.convert_to_numpy(x)
-    except Exception as error:
-        # What JAX and TensorFlow raise for a traced tensor; by name, so that neither is imported.
-        if type(error).__name__ in ("TracerArrayConversionError", "NotImplementedError"):
-            return None
-        raise
+def run_loop(loop, *arguments):
+    """Runs the loop of `compile_loop` inside a program."""
+    return loop.finish(*keras.ops.while_loop(loop.running, loop.body, loop.begin(*arguments)))

@@ -1,0 +1,83 @@
+"""Forgetting tokens that were stepped, as if they had been pads."""
+
+from keras import ops, tree
+
+# Two lengths that differ even where a layer rounds its slots up to a bucket.
+LENGTHS = (256, 512)
+
+
+def check_rewind(stepper):
+    """Raises ValueError, naming the layer, if `rewind` could not forget what a layer read."""
+    for name, call in stepper.stateful.items():
+        if not hasattr(call.layer, "rewind") and -1 in tree.flatten(stepper.slot_axes[name]):
+            raise ValueError(
+                f"layer {call.layer.name!r} ({type(call.layer).__name__}) cannot forget tokens: it "
+                "keeps state that is not one of slots, and has no method rewind (see "
+                "keras_arch.layers.Part)."
+            )
+
+
+def rewind(stepper, state, valid, kept):
+    """Forgets the last tokens of each row.
+
+    The cursor goes back over the slots at the end in which no row keeps a token; the others become
+    pads.
+
+    Args:
+        stepper: A `Stepper` that `check_rewind` lets pass.
+        state: From its `step`.
+        valid: bool `[B, T]`, as that step had it.
+        kept: bool `[B, T]`, the tokens that stay: in each row the first of the valid ones.
+
+    Returns:
+        The new state.
+    """
+    time = ops.shape(valid)[1]
+    begin = state["cursor"] - time
+    dropped = ops.logical_and(valid, ops.logical_not(kept))
+    states = dict(state["layers"])
+    for name, call in stepper.stateful.items():
+        if hasattr(call.layer, "rewind"):
+            states[name] = call.layer.rewind(states[name], dropped)
+        elif valid.shape[0] != 1:
+            # Of a row alone, the dropped slots all come after the cursor, where no token looks.
+            states[name] = _empty_slots(states[name], stepper.slot_axes[name], dropped, begin)
+    ends = ops.where(ops.any(kept, axis=0), ops.arange(1, time + 1, dtype="int32"), 0)
+    return {**state, "layers": states, "cursor": begin + ops.max(ends)}
+
+
+def find_slot_axes(layer):
+    """Returns which axis of each tensor of a layer's state is its slots, -1 where none is.
+
+    Args:
+        layer: A layer with `start` that takes no context.
+    """
+    short, long = (layer.start(1, length) for length in LENGTHS)
+    return tree.map_structure(_axis_that_differs, short, long)
+
+
+def _axis_that_differs(short, long):
+    sizes = enumerate(zip(short.shape, long.shape, strict=True))
+    return next((axis for axis, (a, b) in sizes if a != b), -1)
+
+
+def _empty_slots(state, axes, dropped, begin):
+    """Returns a layer's state with the slots of dropped tokens set to zero.
+
+    Args:
+        state: Nested dict of tensors, each with the batch on axis 0.
+        axes: As `find_slot_axes` returns; none is -1.
+        dropped: bool `[B, T]`.
+        begin: int32 scalar, the slot of the first column of `dropped`.
+    """
+    rows, time = ops.shape(dropped)
+
+    def empty(x, axis):
+        start, shape, mask = [0] * len(x.shape), list(ops.shape(x)), [1] * len(x.shape)
+        start[axis], shape[axis] = begin, time
+        mask[0], mask[axis] = rows, time
+        part = ops.slice(x, start, shape)
+        part = ops.where(ops.reshape(dropped, mask), ops.zeros_like(part), part)
+        return ops.slice_update(x, start, part)
+
+    return tree.map_structure(empty, state, axes)

@@ -1,0 +1,44 @@
+"""KerasHub's GPT2CausalLM, in both of its modes on TensorFlow."""
+
+import keras
+import keras_nlp
+import numpy as np
+
+from peers.fit_steps import step_seconds
+
+
+def _model(shape):
+    backbone = keras_nlp.models.GPT2Backbone(
+        vocabulary_size=shape.vocabulary_size,
+        num_layers=shape.layers,
+        num_heads=shape.heads,
+        hidden_dim=shape.width,
+        intermediate_dim=4 * shape.width,
+        max_sequence_length=shape.context_length,
+        dropout=0.0,
+    )
+    return keras_nlp.models.GPT2CausalLM(backbone, preprocessor=None)
+
+
+def train(shape, inputs, targets, steps, mode):
+    """Returns the seconds of each step."""
+    model = _model(shape)
+    model.compile(
+        keras.optimizers.AdamW(1e-3, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        weighted_metrics=[],
+        jit_compile=mode != "no XLA",
+    )
+    mask = np.ones(inputs.shape, "bool")
+    return step_seconds(model, {"token_ids": inputs, "padding_mask": mask}, targets, steps)
+
+
+def generator(shape, prompts, new_tokens, mode):
+    """Returns a function that generates after the prompts and returns the new ids."""
+    model = _model(shape)
+    model.compile(sampler="greedy", jit_compile=mode != "no XLA")
+    length = prompts.shape[1]
+    ids = np.pad(prompts, ((0, 0), (0, new_tokens)))
+    mask = np.broadcast_to(np.arange(ids.shape[1]) < length, ids.shape)
+    request = {"token_ids": ids, "padding_mask": mask}
+    return lambda: model.generate(request, stop_token_ids=None)["token_ids"][:, length:]

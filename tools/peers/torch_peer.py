@@ -1,0 +1,47 @@
+"""PyTorch: eager training as its users write it, and `transformers` for generation."""
+
+import time
+
+import torch
+
+from peers.torch_gpt import make_step
+
+
+def train(shape, inputs, targets, steps, mode):
+    """Returns the seconds of each step."""
+    step = make_step(shape._asdict(), inputs, targets)
+    seconds = []
+    for _ in range(steps):
+        start = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def generator(shape, prompts, new_tokens, mode):
+    """Returns a function that generates after the prompts and returns the new ids."""
+    import transformers
+
+    config = transformers.GPT2Config(
+        vocab_size=shape.vocabulary_size,
+        n_positions=shape.context_length,
+        n_embd=shape.width,
+        n_layer=shape.layers,
+        n_head=shape.heads,
+        bos_token_id=0,
+        eos_token_id=None,
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    ids = torch.from_numpy(prompts).long()
+
+    @torch.no_grad()
+    def generate():
+        return model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=new_tokens,
+            do_sample=False,
+            pad_token_id=0,
+        )[:, ids.shape[1] :]
+
+    return generate
