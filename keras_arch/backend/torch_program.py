@@ -181,7 +181,6 @@ def _write_in_place(graph, skip):
     """Writes into caches that come as arguments, where nobody reads the old one."""
     inputs = [node for node in graph.nodes if node.op == "placeholder"][skip:]
     for node in inputs:
-        users = list(node.users)
-        if len(users) == 1 and users[0].target is aten.index_copy.default:
-            if users[0].args[0] is node:
-                users[0].target = aten.index_copy_.default
+        users = [user for user in node.users if user.target is aten.index_copy.default]
+        if len(node.users) == len(users) == 1 and users[0].args[0] is node:
+            users[0].target = aten.index_copy_.default

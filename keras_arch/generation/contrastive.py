@@ -13,6 +13,7 @@ from keras_arch.generation.generate import Generation, _texts, bucket
 from keras_arch.generation.programs import Programs
 from keras_arch.generation.prompts import check_request, check_rows, pad_left, prompt_rows
 from keras_arch.generation.samplers import Greedy
+from keras_arch.generation.states import take_rows
 from keras_arch.generation.stepper import Stepper
 
 
@@ -78,7 +79,7 @@ class Contrast:
             ops.slice_update(x, (0, i), column) for x, column in zip(results, chosen, strict=True)
         )
         row = ops.arange(live.shape[0], dtype="int32") * self.k + best[:, 0]
-        hidden, state = ops.take(hidden, row, axis=0), self.stepper.take_rows(state, row)
+        hidden, state = ops.take(hidden, row, axis=0), take_rows(state, row)
         slot = self.token_ids.shape[1] + i
         memory = (
             ops.slice_update(memory[0], (0, slot, 0), _direction(hidden)),
@@ -96,7 +97,7 @@ class Contrast:
         """
         row = ops.repeat(ops.arange(live.shape[0], dtype="int32"), self.k, axis=0)
         valid = ops.take(live, row, axis=0)[:, None]
-        state = self.stepper.take_rows(state, row)
+        state = take_rows(state, row)
         return self.stepper.hidden(ops.reshape(candidates, (-1, 1)), valid, state)
 
     def _likeness(self, hidden, memory):

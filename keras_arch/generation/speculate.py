@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_arch.generation.candidates import Past
 from keras_arch.generation.random import row_uniforms
-from keras_arch.generation.rewind import rewind
+from keras_arch.generation.states import rewind
 
 
 class Rows(NamedTuple):

@@ -10,9 +10,9 @@ from keras_arch.checks import check_positive
 from keras_arch.generation.generate import _seed_pair, _texts, bucket
 from keras_arch.generation.programs import Programs
 from keras_arch.generation.prompts import check_request, check_rows, pad_left, prompt_rows
-from keras_arch.generation.rewind import check_rewind
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.speculate import Speculation
+from keras_arch.generation.states import check_rewind
 from keras_arch.generation.stepper import Stepper
 from keras_arch.layers.part import Part
 

@@ -3,13 +3,13 @@
 import functools
 
 import keras
-from keras import ops, tree
+from keras import ops
 
 from keras_arch.backend import concrete
 from keras_arch.checks import check_positive
 from keras_arch.generation.graph import Ref, fill, find_refs, read_graph, time_values
-from keras_arch.generation.rewind import find_slot_axes
 from keras_arch.generation.self_check import check_steps, needs_check
+from keras_arch.generation.states import find_slot_axes
 from keras_arch.layers.embedding import TokenEmbedding
 
 TIME_INPUTS = ("token_ids", "valid", "segment_ids")
@@ -83,7 +83,7 @@ class Stepper:
 
     @functools.cached_property
     def slot_axes(self):
-        """Which axes of the states are their slots, by name; see `rewind.find_slot_axes`."""
+        """Which axes of the states are their slots, by name; see `states.find_slot_axes`."""
         return {
             # What comes from a context has no slots.
             name: -1 if any(map(self._given, c.keywords.values())) else find_slot_axes(c.layer)
@@ -191,17 +191,6 @@ class Stepper:
                 f"{call.layer.name!r} ({type(call.layer).__name__}) from {len(call.refs)} tensors."
             )
         return call
-
-    def take_rows(self, state, rows):
-        """Returns the state of a batch made of these rows of the old one, some maybe repeated.
-
-        Args:
-            state: From `start` or a step.
-            rows: int `[any]`.
-        """
-        moved = {name: state[name] for name in ("context", "layers")}
-        moved = tree.map_structure(lambda x: ops.take(x, rows, axis=0), moved)
-        return {**state, **moved}
 
     def run(self, values, state, head=True):
         """Runs all calls of the time side, filing each output in `values`; returns the new state.

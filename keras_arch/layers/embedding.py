@@ -82,14 +82,14 @@ class TokenEmbedding(Part):
         scale = ops.cast(self.table_scale, self.compute_dtype)
         if reverse:
             table = ops.cast(self.table, self.compute_dtype)
-            return ops.matmul(inputs, ops.transpose(table)) / scale
+            return _score(inputs, table) / scale
         x = ops.cast(ops.take(self.table, inputs, axis=0), self.compute_dtype)
         return x * (self.scale / ops.take(scale, inputs, axis=0)[..., None])
 
     def call(self, inputs, reverse=False):
         table = ops.cast(self.table, self.compute_dtype)
         if reverse:
-            return ops.matmul(inputs, ops.transpose(table))
+            return _score(inputs, table)
         x = lookup(table, inputs)
         return x if self.scale == 1.0 else x * self.scale
 
@@ -97,6 +97,15 @@ class TokenEmbedding(Part):
         width = self.vocabulary_size if reverse else self.width
         batch_and_time = inputs.shape[:-1] if reverse else inputs.shape
         return keras.KerasTensor((*batch_and_time, width), self.compute_dtype)
+
+
+def _score(x, table):
+    """Returns the products `[B, T, V]` of vectors `[B, T, D]` and the rows of a table `[V, D]`."""
+    if x.shape[1] != 1:
+        return ops.matmul(x, ops.transpose(table))
+    # Table first: at batch 8 this order takes two thirds of the time on PyTorch and on TensorFlow
+    # without XLA, and no longer elsewhere.
+    return ops.transpose(ops.matmul(table, ops.transpose(x[:, 0])))[:, None]
 
 
 def _check_mode(mode):

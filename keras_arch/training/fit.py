@@ -64,13 +64,12 @@ def fit(
         callbacks.append(ReseedTorch(progress))
     if patience:
         callbacks.append(EarlyStopping(progress, patience))
-    if chief:
-        callbacks.append(SaveCheckpoint(checkpoints, progress))
-        callbacks.append(WriteLogs(progress, folder / "log.csv", folder / "events"))
+    logs = WriteLogs(progress, folder / "log.csv", folder / "events")
     with SignalsAtBatchEnds() as at_batch_ends, tempfile.TemporaryDirectory() as unused:
-        if not chief:
-            # Saving makes variables, which the workers of a cluster only make together.
-            callbacks.append(SaveCheckpoint(Checkpoints(unused, keep=1), progress))
+        # Saving makes variables, which the workers of a cluster only make together.
+        callbacks.append(SaveCheckpoint(checkpoints if chief else Checkpoints(unused), progress))
+        if chief:
+            callbacks.append(logs)
         if progress.step < steps and not progress.stopped:
             model.fit(
                 make_data(progress.step),
@@ -82,6 +81,10 @@ def fit(
                 verbose=verbosity() if chief else 0,
                 callbacks=[*callbacks, at_batch_ends],
             )
+        elif chief:
+            # The earlier process may have died between its last checkpoint and its last row.
+            logs.on_train_begin()
+            logs.on_train_end()
     if patience and chief:
         return progress, checkpoints.load_best(model, progress)
     return progress, progress.rows[-1]

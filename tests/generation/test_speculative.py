@@ -8,7 +8,7 @@ import keras_arch as ka
 from keras_arch.generation import Greedy, RepetitionPenalty, Sample, Temperature, TopK
 from keras_arch.generation.speculative import generate_speculative
 from tests.contracts.tiny import CONFIGS, CONTEXT, V, build
-from tests.generation.test_rewind import recurrent_model
+from tests.generation.test_states import recurrent_model
 
 ROWS = [[1, 2, 3, 4, 5], [7], [9, 8, 7]]
 

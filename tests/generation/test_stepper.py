@@ -194,6 +194,21 @@ def test_foreign_pointwise_layers_pass():
     assert ka.generation.Stepper(_model_with(make)).vocabulary_size == V
 
 
+@pytest.mark.parametrize("label", ["gpt2", "llama"])
+def test_hidden_and_head_make_a_step(label):
+    model = build(CONFIGS[label])
+    stepper = ka.generation.Stepper(model)
+    ids, valid = ops.convert_to_tensor(np.array([[3, 1, 2]], "int32")), ops.ones((1, 3), "bool")
+    hidden, state = stepper.hidden(ids, valid, stepper.start(1, 6))
+    # The table or matrix of the head alone.
+    matrix = [w for w in model.weights if V in w.shape][-1]
+    matrix = matrix if matrix.shape[1] == V else ops.transpose(matrix)
+    expected, stepped = stepper.step(ids, valid, stepper.start(1, 6))
+    for found in (stepper.head(hidden), ops.matmul(hidden, matrix)):
+        np.testing.assert_allclose(*map(ops.convert_to_numpy, (found, expected)), atol=1e-5)
+    assert int(state["cursor"]) == int(stepped["cursor"]) == 3
+
+
 def test_a_step_beyond_the_slots_is_refused():
     stepper = ka.generation.Stepper(build(CONFIGS["gpt2"]))
     ids, valid = ops.zeros((1, 4), "int32"), ops.ones((1, 4), "bool")

@@ -30,6 +30,14 @@ def test_steps_equal_the_call(chunks, segment_ids):
     np.testing.assert_array_equal(np.concatenate(outputs, axis=1), expected)
 
 
+def test_forgotten_tokens_are_counted_no_more():
+    layer, ones = TokenPositions(), ops.ones((2, 3), "bool")
+    _, state = layer.step(ones, state=layer.start(2, 8), cursor=0)
+    dropped = ops.convert_to_tensor(np.array([[False, True, True], [False] * 3]))
+    found, _ = layer.step(ones, state=layer.rewind(state, dropped), cursor=1)
+    np.testing.assert_array_equal(rows.to_numpy(found), [[1, 2, 3], [3, 4, 5]])
+
+
 def test_looks_up_the_learned_table():
     layer = LearnedPositions(rows.TIME, rows.WIDTH)
     layer.build((None, None))

@@ -56,6 +56,18 @@ def test_options_reach_the_log_and_the_checkpoints(tmp_path):
     assert names == ["step-00000002", "step-00000006"]
 
 
+def test_a_training_that_died_before_its_last_log_row_gets_it(tmp_path):
+    train(tmp_path, steps=4, log_every=1)
+    log, (events,) = tmp_path / "log.csv", (tmp_path / "events").iterdir()
+    complete, size = log.read_text(), events.stat().st_size
+    log.write_text("".join(complete.splitlines(keepends=True)[:-2]))
+    events.unlink()
+    train(tmp_path, steps=4, data=no_data)
+    assert log.read_text() == complete
+    (events,) = (tmp_path / "events").iterdir()
+    assert events.stat().st_size == size
+
+
 @pytest.mark.parametrize("steps", [0, 3, -2])
 def test_refuses_steps_that_do_not_divide(tmp_path, steps):
     with pytest.raises(ValueError, match=f"steps={steps}, evaluate_every=2"):

@@ -7,7 +7,7 @@ from keras import ops
 
 import keras_arch as ka
 from keras_arch.backend import compile_function
-from keras_arch.generation.rewind import check_rewind, find_slot_axes, rewind
+from keras_arch.generation.states import check_rewind, find_slot_axes, rewind, take_rows
 from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, logits
 
 PROMPT_VALID = np.arange(5) >= np.array([[0], [2], [4], [0]])
@@ -40,6 +40,19 @@ def test_what_was_forgotten_leaves_no_trace(label, rows, cursor):
     for i in range(len(rows)):
         row = np.concatenate([prompt[i][real[i]], chunk[i][kept[i]], after[i]])
         np.testing.assert_allclose(found[i], logits(model, row[None])[0, -2:], atol=1e-5, rtol=0)
+
+
+def test_rows_are_taken_with_all_they_remember():
+    stepper = ka.generation.Stepper(build(CONFIGS["gpt2"]))
+    ids = ops.convert_to_tensor(np.array([[1, 2], [3, 4]], "int32"))
+    valid = ops.ones_like(ids, "bool")
+    _, state = stepper.step(ids, valid, stepper.start(2, 4))
+    moved = take_rows(state, ops.convert_to_tensor(np.array([1, 0, 1], "int32")))
+    after = ops.convert_to_tensor(np.array([[5], [5], [5]], "int32"))
+    found, _ = stepper.step(after, ops.ones_like(after, "bool"), moved)
+    expected, _ = stepper.step(after[:2], valid[:, :1], state)
+    found, expected = map(ops.convert_to_numpy, (found, expected))
+    np.testing.assert_allclose(found, expected[[1, 0, 1]], atol=1e-6)
 
 
 def test_slot_axes_are_those_that_grow_with_the_length():

@@ -1,9 +1,20 @@
-"""Forgetting tokens that were stepped, as if they had been pads."""
+"""What can be done with a stepper's state: choose its rows, forget tokens that were stepped."""
 
 from keras import ops, tree
 
 # Two lengths that differ even where a layer rounds its slots up to a bucket.
 LENGTHS = (256, 512)
+
+
+def take_rows(state, rows):
+    """Returns the state of a batch made of these rows of the old one, some maybe repeated.
+
+    Args:
+        state: From a `Stepper`.
+        rows: int `[any]`.
+    """
+    moved = {name: state[name] for name in ("context", "layers")}
+    return {**state, **tree.map_structure(lambda x: ops.take(x, rows, axis=0), moved)}
 
 
 def check_rewind(stepper):
@@ -18,7 +29,7 @@ def check_rewind(stepper):
 
 
 def rewind(stepper, state, valid, kept):
-    """Forgets the last tokens of each row.
+    """Forgets the last tokens of each row, as if they had been pads.
 
     The cursor goes back over the slots at the end in which no row keeps a token; the others become
     pads.
