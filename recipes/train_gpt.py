@@ -111,8 +111,11 @@ def load_data(settings, chief, folder, files):
         tokenizer = ka.text.load_tokenizer(folder / "tokenizer")
     elif settings.tokenizer == "characters":
         tokenizer = ka.text.CharacterTokenizer.from_text(text)
+    elif settings.tokenizer == "bytes":
+        tokenizer = ka.text.ByteTokenizer()
     else:
-        tokenizer = ka.text.BytePairTokenizer.train(files, settings.vocabulary_size)
+        trainable = ka.text.TRAINABLE[settings.tokenizer]
+        tokenizer = trainable.train(files, settings.vocabulary_size)
     if chief:
         tokenizer.save(folder / "tokenizer")
     ids = np.array(tokenizer.encode(text), "int32")

@@ -15,8 +15,10 @@ class Settings:
     run_folder: pathlib.Path = pathlib.Path("runs/demo")  # Where everything goes
     overwrite: bool = False  # Remove an earlier run in that folder and start again
     data: str = "shakespeare"  # A text file, a folder of .txt files, "shakespeare" or "python-docs"
-    tokenizer: Literal["characters", "byte_pair"] = "characters"  # What a token is
-    vocabulary_size: int = 1024  # Tokens of the byte-pair tokenizer; characters need none
+    tokenizer: Literal["characters", "bytes", "byte_pair", "sentence_piece"] = (
+        "characters"  # A token
+    )
+    vocabulary_size: int = 1024  # Tokens of a trained tokenizer; characters and bytes need none
     architecture: Literal["gpt2", "llama"] = "gpt2"  # A name in keras_arch.models.catalog
     layers: int = 4  # Decoder blocks
     heads: int = 4  # Attention heads; divide the width
@@ -74,10 +76,11 @@ class Settings:
                 f"evaluation_batch_size must be a multiple of the {replicas} replicas; received "
                 f"evaluation_batch_size={self.evaluation_batch_size}."
             )
-        if self.tokenizer == "byte_pair" and self.vocabulary_size < 257:
+        least = {"byte_pair": 257, "sentence_piece": 260}.get(self.tokenizer, 1)
+        if self.vocabulary_size < least:
             raise ValueError(
-                "vocabulary_size must be at least 257, the bytes and an end token; received "
-                f"vocabulary_size={self.vocabulary_size}."
+                f"vocabulary_size must be at least {least} for tokenizer={self.tokenizer!r}; "
+                f"received vocabulary_size={self.vocabulary_size}."
             )
         if self.context < 2:
             raise ValueError(f"context must be at least 2; received context={self.context}.")

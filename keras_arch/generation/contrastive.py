@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_arch.checks import check_positive
 from keras_arch.generation.candidates import top_places
-from keras_arch.generation.generate import Generation, _texts, bucket
+from keras_arch.generation.generate import Generation, bucket, decoded_texts
 from keras_arch.generation.programs import Programs
 from keras_arch.generation.prompts import check_request, check_rows, pad_left, prompt_rows
 from keras_arch.generation.samplers import Greedy
@@ -206,5 +206,5 @@ def generate_contrastive(
         outputs = _searches[model](rows, max_new_tokens, k, alpha, stop_ids)
     else:
         outputs = [np.zeros((0, max_new_tokens), t) for t in ("int32", "bool", "float32")]
-    texts = None if tokenizer is None else _texts(*outputs[:2], stop_ids, tokenizer)
+    texts = None if tokenizer is None else decoded_texts(*outputs[:2], stop_ids, tokenizer)
     return Generation(*outputs[:2], outputs[2] if return_logprobs else None, texts)

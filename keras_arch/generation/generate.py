@@ -79,7 +79,7 @@ def bucket(length):
     return max(16, 1 << (length - 1).bit_length())
 
 
-def _seed_pair(seed):
+def seed_pair(seed):
     """Returns int32 `[2]` from a seed of up to 64 bits, or from fresh entropy."""
     if seed is None:
         return np.random.SeedSequence().generate_state(2, "uint32").view("int32")
@@ -88,7 +88,8 @@ def _seed_pair(seed):
     return np.array([seed & 0xFFFFFFFF, seed >> 32], "uint32").view("int32")
 
 
-def _texts(token_ids, valid, stop_ids, tokenizer):
+def decoded_texts(token_ids, valid, stop_ids, tokenizer):
+    """Returns the text of each row `[B, N]`, without its stop id."""
     keep = valid & ~np.isin(token_ids, [*stop_ids])
     return [tokenizer.decode(row[k].tolist()) for row, k in zip(token_ids, keep, strict=True)]
 
@@ -142,7 +143,7 @@ def generate(
             decoded (see `Stepper`).
     """
     check_positive(max_new_tokens=max_new_tokens)
-    seed = _seed_pair(seed)
+    seed = seed_pair(seed)
     if bos_id is None and tokenizer is not None:
         bos_id = tokenizer.start_id
     sampler = Greedy() if sampler is None else sampler
@@ -158,5 +159,5 @@ def generate(
     else:
         outputs = [np.zeros((0, max_new_tokens), t) for t in ("int32", "bool", "float32")]
         outputs[2] = outputs[2] if return_logprobs else None
-    texts = None if tokenizer is None else _texts(*outputs[:2], stop_ids, tokenizer)
+    texts = None if tokenizer is None else decoded_texts(*outputs[:2], stop_ids, tokenizer)
     return Generation(*outputs, texts)

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_arch.checks import check_positive
-from keras_arch.generation.generate import _seed_pair, _texts, bucket
+from keras_arch.generation.generate import bucket, decoded_texts, seed_pair
 from keras_arch.generation.programs import Programs
 from keras_arch.generation.prompts import check_request, check_rows, pad_left, prompt_rows
 from keras_arch.generation.samplers import Greedy
@@ -174,7 +174,7 @@ def generate_speculative(
             vocabularies differ in size; or if a layer of either model cannot forget tokens.
     """
     check_positive(max_new_tokens=max_new_tokens, draft_tokens=draft_tokens)
-    seed = _seed_pair(seed)
+    seed = seed_pair(seed)
     if bos_id is None and tokenizer is not None:
         bos_id = tokenizer.start_id
     sampler = Greedy() if sampler is None else sampler
@@ -195,6 +195,6 @@ def generate_speculative(
         token_ids,
         valid,
         log_probabilities if return_logprobs else None,
-        None if tokenizer is None else _texts(token_ids, valid, stop_ids, tokenizer),
+        None if tokenizer is None else decoded_texts(token_ids, valid, stop_ids, tokenizer),
         float(accepted.sum() / max(rounds.sum(), 1)),
     )
