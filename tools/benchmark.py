@@ -6,7 +6,8 @@
 Every peer runs in a process of its own, all of them in turn in each round, so that a machine whose
 speed drifts slows all alike. Prints one JSON line per run, then a table of medians with ratios and
 the fraction of the limit: for training, the FLOPs of a step over the rate of a large matrix product
-here; for generation, the bytes of the weights, once for each new token, over the rate of memory.
+here; for generation, the bytes of the weights, once for each new token, over the rate at which an
+array of that size is read.
 """
 
 import argparse

@@ -41,7 +41,7 @@ def main():
     job["shape"] = SHAPES[job["shape"]]
     if job["module"] == "machine":
         result = {
-            "bytes_per_second": machine.bytes_per_second(),
+            "bytes_per_second": machine.bytes_per_second(job["shape"].decoding_bytes()),
             "operations_per_second": machine.operations_per_second(),
         }
     else:
