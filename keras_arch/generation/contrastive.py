@@ -79,7 +79,7 @@ class Contrast:
             ops.slice_update(x, (0, i), column) for x, column in zip(results, chosen, strict=True)
         )
         row = ops.arange(live.shape[0], dtype="int32") * self.k + best[:, 0]
-        hidden, state = ops.take(hidden, row, axis=0), take_rows(state, row)
+        hidden, state = ops.take(hidden, row, axis=0), take_rows(state, row, live.shape[0] * self.k)
         slot = self.token_ids.shape[1] + i
         memory = (
             ops.slice_update(memory[0], (0, slot, 0), _direction(hidden)),
@@ -97,7 +97,7 @@ class Contrast:
         """
         row = ops.repeat(ops.arange(live.shape[0], dtype="int32"), self.k, axis=0)
         valid = ops.take(live, row, axis=0)[:, None]
-        state = take_rows(state, row)
+        state = take_rows(state, row, live.shape[0])
         return self.stepper.hidden(ops.reshape(candidates, (-1, 1)), valid, state)
 
     def _likeness(self, hidden, memory):

@@ -6,15 +6,22 @@ from keras import ops, tree
 LENGTHS = (256, 512)
 
 
-def take_rows(state, rows):
+def take_rows(state, rows, batch):
     """Returns the state of a batch made of these rows of the old one, some maybe repeated.
 
     Args:
         state: From a `Stepper`.
         rows: int `[any]`.
+        batch: B of the old one.
     """
+
+    def take(x):
+        # A row may have several entries on axis 0, one after another.
+        entries = ops.reshape(x, (batch, -1, *ops.shape(x)[1:]))
+        return ops.reshape(ops.take(entries, rows, axis=0), (-1, *ops.shape(x)[1:]))
+
     moved = {name: state[name] for name in ("context", "layers")}
-    return {**state, **tree.map_structure(lambda x: ops.take(x, rows, axis=0), moved)}
+    return {**state, **tree.map_structure(take, moved)}
 
 
 def check_rewind(stepper):
@@ -76,7 +83,7 @@ def _empty_slots(state, axes, dropped, begin):
     """Returns a layer's state with the slots of dropped tokens set to zero.
 
     Args:
-        state: Nested dict of tensors, each with the batch on axis 0.
+        state: Nested dict of tensors.
         axes: As `find_slot_axes` returns; none is -1.
         dropped: bool `[B, T]`.
         begin: int32 scalar, the slot of the first column of `dropped`.
@@ -86,9 +93,11 @@ def _empty_slots(state, axes, dropped, begin):
     def empty(x, axis):
         start, shape, mask = [0] * len(x.shape), list(ops.shape(x)), [1] * len(x.shape)
         start[axis], shape[axis] = begin, time
-        mask[0], mask[axis] = rows, time
+        mask[0], mask[axis] = shape[0], time
+        # A row may have several entries on axis 0, one after another.
+        emptied = ops.reshape(ops.repeat(dropped, shape[0] // rows, axis=0), mask)
         part = ops.slice(x, start, shape)
-        part = ops.where(ops.reshape(dropped, mask), ops.zeros_like(part), part)
+        part = ops.where(emptied, ops.zeros_like(part), part)
         return ops.slice_update(x, start, part)
 
     return tree.map_structure(empty, state, axes)

@@ -48,33 +48,40 @@ def merge_heads(x):
     return ops.reshape(x, (batch, time, x.shape[2] * x.shape[3]))
 
 
-def group_queries(query, key_value_heads):
-    """Turns `[B, N, T, H]` into `[B, K, N / K * T, H]`: queries that share a key head, in a row."""
-    if query.shape[1] == key_value_heads:
-        return query
-    batch, time = ops.shape(query)[0], ops.shape(query)[2]
-    rows = query.shape[1] // key_value_heads * time
-    return ops.reshape(query, (batch, key_value_heads, rows, ops.shape(query)[3]))
+def merge_batch(x):
+    """Turns keys or values `[B, K, S, H]` into `[B * K, S, H]`.
+
+    One batch axis: with two, of which one is 1, XLA on CPU copies a cache at each step.
+    """
+    batch, heads, time, width = ops.shape(x)
+    return ops.reshape(x, (batch * heads, time, width))
 
 
-def ungroup_queries(x, heads, time):
-    """Turns `[B, K, N / K * T, X]` into `[B, N, T, X]`."""
-    if x.shape[1] == heads:
-        return x
-    return ops.reshape(x, (ops.shape(x)[0], heads, time, ops.shape(x)[3]))
+def split_batch(x, heads):
+    """Turns keys or values `[B * K, S, H]` back into `[B, K, S, H]`."""
+    rows, time, width = ops.shape(x)
+    return ops.reshape(x, (rows // heads, heads, time, width))
 
 
-def attention_scores(query, key, scale):
+def attention_scores(query, key, key_value_heads, scale):
     """Returns `scale * query . key` for every pair, float `[B, N, T, S]`.
 
     Args:
         query: float `[B, N, T, H]`.
-        key: float `[B, K, S, H]`, K divides N.
+        key: float `[B * K, S, H]`, K divides N.
+        key_value_heads: K.
         scale: float.
     """
-    grouped = group_queries(query * scale, key.shape[1])
-    scores = ops.matmul(grouped, ops.transpose(key, (0, 1, 3, 2)))
-    return ungroup_queries(scores, query.shape[1], ops.shape(query)[2])
+    batch, heads, time, _ = ops.shape(query)
+    grouped = _group(query * scale, key_value_heads)
+    scores = ops.matmul(grouped, ops.transpose(key, (0, 2, 1)))
+    return ops.reshape(scores, (batch, heads, time, ops.shape(key)[1]))
+
+
+def _group(x, key_value_heads):
+    """Turns `[B, N, T, X]` into `[B * K, N / K * T, X]`: those that share a key head, in a row."""
+    batch, heads, time, width = ops.shape(x)
+    return ops.reshape(x, (batch * key_value_heads, heads // key_value_heads * time, width))
 
 
 def masked_softmax(scores, allow):
@@ -94,12 +101,14 @@ def masked_softmax(scores, allow):
     return ops.softmax(scores, axis=-1) if scores.shape[-1] != 1 else ops.ones_like(scores)
 
 
-def mix_values(weights, value):
+def mix_values(weights, value, key_value_heads):
     """Returns the weighted sums of the values, float `[B, N, T, H]`.
 
     Args:
         weights: float `[B, N, T, S]`.
-        value: float `[B, K, S, H]`, K divides N.
+        value: float `[B * K, S, H]`, K divides N.
+        key_value_heads: K.
     """
-    mixed = ops.matmul(group_queries(weights, value.shape[1]), value)
-    return ungroup_queries(mixed, weights.shape[1], ops.shape(weights)[2])
+    batch, heads, time, _ = ops.shape(weights)
+    mixed = ops.matmul(_group(weights, key_value_heads), value)
+    return ops.reshape(mixed, (batch, heads, time, ops.shape(value)[2]))

@@ -14,7 +14,8 @@ class Part(keras.layers.Layer):
     Parts that mix time steps own two more methods, from which decoding is derived:
 
     * `start(batch, length, **context) -> state`: the state before the first token, for `batch`
-      rows and `length` slots; a (nested) dict of tensors with the batch on axis 0.
+      rows and `length` slots; a (nested) dict of tensors with the batch on axis 0, each of its rows
+      maybe as several entries, one after another.
     * `step(*inputs, state, cursor) -> (outputs, state)`: `call` for a chunk of tokens that
       follows the tokens already in `state`. `cursor`: int32 scalar, the slot of the chunk's first
       token, the same in every layer.

@@ -161,7 +161,7 @@ class SelfAttention(Part):
     def start(self, batch, length):
         """Returns an empty cache of `length` slots.
 
-        `key`, `value`: float `[B, K, S, H]`; `segment`: int32 `[B, S]`, 0 = empty or a pad; and
+        `key`, `value`: float `[B * K, S, H]`; `segment`: int32 `[B, S]`, 0 = empty or a pad; and
         `position`: int32 `[B, S]`, if the layer asks for the positions of keys.
 
         Raises:
@@ -169,7 +169,7 @@ class SelfAttention(Part):
         """
         if not self.causal:
             raise ValueError(f"{self.name} cannot decode step by step; received causal=False.")
-        shape = (batch, self.key_value_heads, length, self.head_width)
+        shape = (batch * self.key_value_heads, length, self.head_width)
         state = {
             "key": ops.zeros(shape, self.compute_dtype),
             "value": ops.zeros(shape, self.compute_dtype),
@@ -187,11 +187,7 @@ class SelfAttention(Part):
         x, slots = self._select(x, positions, valid, segment_ids)
         query, key, value = self._project(x, positions)
         chunk = {"key": key, "value": value, "segment": slots.segments, "position": positions}
-        # Slots stand on the axis before the last of keys and values, and on the last of the others.
-        state = {
-            name: write_slots(cache, chunk[name], cursor, axis=2 if name in ("key", "value") else 1)
-            for name, cache in state.items()
-        }
+        state = {name: write_slots(x, chunk[name], cursor, axis=1) for name, x in state.items()}
         cached = Slots(state.get("position"), state["segment"])
         weights = self._weigh(query, state["key"], slots, cached, cursor, bias)
         return self._gather(weights, state["value"], slots), state
@@ -220,7 +216,7 @@ class SelfAttention(Part):
         return ops.where(valid[..., None], x, 0.0), slots
 
     def _project(self, x, positions):
-        """Returns query `[B, N, T, H]`, key and value `[B, K, T, H]`."""
+        """Returns query `[B, N, T, H]`, key and value `[B * K, T, H]`."""
         total = self.heads + 2 * self.key_value_heads
         projected = attention_ops.split_heads(self.query_key_value(x), total)
         keys, values = self.heads, self.heads + self.key_value_heads
@@ -229,22 +225,24 @@ class SelfAttention(Part):
             query, key = self.query_norm(query), self.key_norm(key)
         if self.rotary is not None and not self._rotates_late:
             query, key = self.rotary(query, positions), self.rotary(key, positions)
-        return query, key, value
+        return query, attention_ops.merge_batch(key), attention_ops.merge_batch(value)
 
     def _weigh(self, query, key, slots, key_slots, cursor, bias):
         """Returns the attention weights, float32 `[B, N, T, S]`."""
+        heads = self.key_value_heads
         if self._rotates_late:
             length = ops.max(slots.positions, axis=1) + 1
             query = self.rotary(query, slots.positions, length)
-            key = self.rotary(key, key_slots.positions, length)
-        scores = attention_ops.attention_scores(query, key, self._scale)
+            key = attention_ops.split_batch(key, heads)
+            key = attention_ops.merge_batch(self.rotary(key, key_slots.positions, length))
+        scores = attention_ops.attention_scores(query, key, heads, self._scale)
         if self.logit_cap is not None:
             scores = self.logit_cap * ops.tanh(scores / self.logit_cap)
         if bias is not None:
             scores = scores + bias
         allow = attention_ops.same_segment(slots.segments, key_slots.segments)
         if self.causal:
-            seen = attention_ops.causal(ops.shape(query)[2], ops.shape(key)[2], cursor)
+            seen = attention_ops.causal(ops.shape(query)[2], ops.shape(key)[1], cursor)
             allow = ops.logical_and(allow, seen)
         if self.window is not None:
             near = attention_ops.within_window(slots.positions, key_slots.positions, self.window)
@@ -254,7 +252,8 @@ class SelfAttention(Part):
     def _gather(self, weights, value, slots):
         """Mixes the values and projects: float `[B, T, D]`."""
         weights = self.drop(ops.cast(weights, self.compute_dtype))
-        mixed = attention_ops.merge_heads(attention_ops.mix_values(weights, value))
+        mixed = attention_ops.mix_values(weights, value, self.key_value_heads)
+        mixed = attention_ops.merge_heads(mixed)
         # A pad is allowed no key: its weights say nothing.
         mixed = ops.where(slots.segments[..., None] > 0, mixed, 0.0)
         return self.output_projection(mixed)

@@ -41,11 +41,19 @@ def test_split_and_merge_heads_are_inverse():
     np.testing.assert_array_equal(rows.run(attention_ops.merge_heads, split), x)
 
 
+def test_split_and_merge_batch_are_inverse():
+    x = rows.normal(2, 3, 4, 5)
+    merged = rows.run(attention_ops.merge_batch, x)
+    np.testing.assert_array_equal(merged, x.reshape(6, 4, 5))
+    np.testing.assert_array_equal(rows.run(attention_ops.split_batch, merged, 3), x)
+
+
 @pytest.mark.parametrize("key_value_heads", [1, 2, 4])
 def test_query_heads_share_key_heads_in_order(key_value_heads):
     query, key = rows.normal(2, 4, 3, 5), rows.normal(2, key_value_heads, 6, 5, seed=1)
-    scores = rows.run(attention_ops.attention_scores, query, key, 0.5)
-    mixed = rows.run(attention_ops.mix_values, scores, key)
+    merged = rows.run(attention_ops.merge_batch, key)
+    scores = rows.run(attention_ops.attention_scores, query, merged, key_value_heads, 0.5)
+    mixed = rows.run(attention_ops.mix_values, scores, merged, key_value_heads)
     for b, n in np.ndindex(2, 4):
         shared = key[b, n // (4 // key_value_heads)]
         np.testing.assert_allclose(scores[b, n], 0.5 * query[b, n] @ shared.T, atol=1e-5)
