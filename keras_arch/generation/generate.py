@@ -55,7 +55,6 @@ class Generator:
         """
         token_ids, valid = pad_left(rows, self._prompt_slots(max(map(len, rows))))
         buffer = bucket(max_new_tokens)
-
         key = token_ids.shape, buffer, sampler, len(stop_ids), return_logprobs
         loop = Decode(self.stepper, buffer, sampler, return_logprobs)
         program = self.programs.get(key, loop, self.stepper.variables, compile_loop)
