@@ -1,3 +1,4 @@
 """Analysis: what a model costs and what it has learned."""
 
+from keras_arch.analysis.kneser_ney import KneserNey
 from keras_arch.analysis.parameters import count_parameters

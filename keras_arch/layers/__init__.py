@@ -4,6 +4,7 @@ from keras_arch.layers.activations import gelu_tanh, get_activation
 from keras_arch.layers.decoder_block import DecoderBlock, ParallelBlock
 from keras_arch.layers.embedding import TokenEmbedding
 from keras_arch.layers.feedforward import FeedForward, GatedFeedForward
+from keras_arch.layers.fixed_window import FixedWindow
 from keras_arch.layers.heads import CausalLMHead
 from keras_arch.layers.norms import LayerNorm, RMSNorm
 from keras_arch.layers.part import Part

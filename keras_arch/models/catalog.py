@@ -4,11 +4,13 @@ from keras_arch.models.gpt2 import SIZES as GPT2_SIZES
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import SIZES as LLAMA_SIZES
 from keras_arch.models.llama import LlamaConfig, llama
+from keras_arch.models.ngram import NGramConfig, ngram
 
 #: Name -> (config class, builder).
 catalog = {
     "gpt2": (GPT2Config, gpt2),
     "llama": (LlamaConfig, llama),
+    "ngram": (NGramConfig, ngram),
 }
 
 #: Name -> size -> config, as published.

@@ -1,6 +1,7 @@
 """What every model of the catalog must keep."""
 
 import dataclasses
+import inspect
 import os
 import subprocess
 import sys
@@ -104,6 +105,8 @@ def test_pads_change_nothing(config, token_ids):
 
 @every_config
 def test_packed_documents_are_apart(config, token_ids):
+    if "packed" not in inspect.signature(ka.models.builder(config)).parameters:
+        pytest.skip("the model takes one document a row")
     packed = build(config, packed=True)
     plain = build(config)
     segment_ids = np.repeat([[0] * 5 + [1] * 7], 3, axis=0).astype("int32")
@@ -131,6 +134,8 @@ CHANGES = {
     "rotary_layout": "interleaved",
     "rotary_scaling": ka.layers.LinearScaling(4.0),
     "window": 2,
+    "order": 4,
+    "bottleneck": 20,
 }
 
 

@@ -25,6 +25,7 @@ CONFIGS = {
         rotary_layout="interleaved",
         rotary_scaling=ka.layers.YarnScaling(4.0, context_length=8, beta_fast=4.0),
     ),
+    "ngram": ka.models.NGramConfig(vocabulary_size=V, order=3, width=8, bottleneck=16),
 }
 
 

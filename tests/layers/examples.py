@@ -59,6 +59,7 @@ EXAMPLES = {
     ),
     "DecoderBlock": (decoder_block, ATTENTION_INPUTS),
     "FeedForward": (feedforward, (rows.inputs(),)),
+    "FixedWindow": (lambda **o: layers.FixedWindow(3, **o), (rows.inputs(), rows.VALID)),
     "GatedFeedForward": (
         lambda **o: layers.GatedFeedForward(12, "silu", False, 0.1, "he_normal", "ones", **o),
         (rows.inputs(),),
