@@ -13,16 +13,25 @@ from keras_arch.text.code_points import UnicodeTokenizer
 from keras_arch.text.data import find_corpus
 from keras_arch.text.files import read_text
 from keras_arch.text.load import TRAINABLE, load_tokenizer
+from keras_arch.text.pairs import find_pairs
 from keras_arch.text.sentence_piece import SentencePieceTokenizer
 from keras_arch.text.tokenizer import Tokenizer
 from keras_arch.text.word_piece import WordPieceTokenizer
 
-_PIPELINES = ("consecutive_windows", "split", "stream", "windows")
+#: Name -> module; they import TensorFlow.
+_PIPELINES = {
+    "PairBatches": "pair_batches",
+    "consecutive_windows": "pipeline",
+    "contiguous_rows": "contiguous",
+    "split": "pipeline",
+    "stream": "pipeline",
+    "windows": "pipeline",
+}
 
 
 def __getattr__(name):
     if name in _PIPELINES:
-        return getattr(importlib.import_module("keras_arch.text.pipeline"), name)
+        return getattr(importlib.import_module(f"keras_arch.text.{_PIPELINES[name]}"), name)
     raise AttributeError(f"module 'keras_arch.text' has no attribute {name!r}")
 
 

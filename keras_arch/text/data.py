@@ -74,7 +74,7 @@ def find_corpus(name_or_path: str | os.PathLike) -> list[Path]:
     if name == FALLBACK:
         return [_python_docs()]
     if name in DOWNLOADS:
-        return [_stored(DOWNLOADS[name]) or _downloaded(name)]
+        return [stored(DOWNLOADS[name]) or _downloaded(name)]
     known = sorted([*DOWNLOADS, FALLBACK])
     raise ValueError(
         f"name_or_path must be a file, a folder of .txt files or one of {known}; "
@@ -82,14 +82,15 @@ def find_corpus(name_or_path: str | os.PathLike) -> list[Path]:
     )
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Returns the folder that downloads go to."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keras_arch"
 
 
-def _stored(corpus: Download) -> Path | None:
+def stored(corpus: Download) -> Path | None:
     """Returns the corpus from the data folder or the cache, None where neither has it."""
     data = os.environ.get(DATA_VARIABLE)
-    folders = [Path(data), _cache()] if data else [_cache()]
+    folders = [Path(data), cache()] if data else [cache()]
     for folder in folders:
         path = folder / corpus.place
         if path.is_file():
@@ -98,13 +99,27 @@ def _stored(corpus: Download) -> Path | None:
     return None
 
 
+def download(corpus: Download) -> Path:
+    """Downloads a corpus into the cache.
+
+    Raises:
+        OSError, http.client.HTTPException: If there is no network, a timeout, a refusal by the
+            server or a proxy, a broken connection.
+        ValueError: If what comes has not the SHA-256 that it should have.
+    """
+    logger.info("Downloading %s.", corpus.url)
+    with urllib.request.urlopen(corpus.url, timeout=TIMEOUT_SECONDS) as response:
+        content = response.read()
+    _check_sha256(content, corpus.sha256, corpus.url)
+    path = cache() / corpus.place
+    write_bytes(path, content)
+    return path
+
+
 def _downloaded(name: str) -> Path:
     corpus = DOWNLOADS[name]
-    logger.info("Downloading %s from %s.", name, corpus.url)
     try:
-        with urllib.request.urlopen(corpus.url, timeout=TIMEOUT_SECONDS) as response:
-            content = response.read()
-    # No network, a timeout, a refusal by the server or a proxy, a broken connection.
+        return download(corpus)
     except (OSError, http.client.HTTPException) as error:
         path = _python_docs()
         logger.warning(
@@ -113,10 +128,6 @@ def _downloaded(name: str) -> Path:
             f"To use {name!r}, set {DATA_VARIABLE} to a folder that holds {corpus.place}."
         )
         return path
-    _check_sha256(content, corpus.sha256, corpus.url)
-    path = _cache() / corpus.place
-    write_bytes(path, content)
-    return path
 
 
 def _check_sha256(content: bytes, expected: str, source: str) -> None:
@@ -132,7 +143,7 @@ def _python_docs() -> Path:
     """Writes the standard library's language reference into the cache, topics by name."""
     topics = importlib.import_module("pydoc_data.topics").topics
     content = "\n\n".join(topics[topic] for topic in sorted(topics)).encode("utf-8")
-    path = _cache() / f"python-docs-{platform.python_version()}.txt"
+    path = cache() / f"python-docs-{platform.python_version()}.txt"
     if not path.is_file() or path.read_bytes() != content:
         write_bytes(path, content)
     return path

@@ -72,9 +72,9 @@ def windows(
     Raises:
         ValueError: If an argument is out of range, or an id is.
     """
-    _check_sizes(context=context, batch_size=batch_size)
-    _check_steps(seed=seed, start_step=start_step)
-    ids = _checked_ids(ids, vocabulary_size)
+    check_sizes(context=context, batch_size=batch_size)
+    check_steps(seed=seed, start_step=start_step)
+    ids = checked_ids(ids, vocabulary_size)
     if len(ids) <= context:
         raise ValueError(
             f"context must be below the number of ids, {len(ids)}; received context={context}."
@@ -89,7 +89,7 @@ def windows(
 
     spec = tf.TensorSpec([batch_size, context + 1], tf.int32)
     dataset = tf.data.Dataset.from_generator(rows, output_signature=spec)
-    return _finish(dataset.map(_all_valid))
+    return finish(dataset.map(_all_valid))
 
 
 def consecutive_windows(
@@ -112,8 +112,8 @@ def consecutive_windows(
     Raises:
         ValueError: If an argument is out of range, or an id is.
     """
-    _check_sizes(context=context, batch_size=batch_size)
-    ids = _checked_ids(ids, vocabulary_size)
+    check_sizes(context=context, batch_size=batch_size)
+    ids = checked_ids(ids, vocabulary_size)
     step = context * batch_size
     batches = -(-(len(ids) - 1) // step)
     # A row begins at the token that the row before has as its last target.
@@ -132,7 +132,7 @@ def consecutive_windows(
     spec = (tf.TensorSpec(shape, tf.int32), tf.TensorSpec(shape, tf.bool))
     dataset = tf.data.Dataset.from_generator(rows, output_signature=spec)
     cardinality = tf.data.experimental.assert_cardinality(batches)
-    return _finish(dataset.apply(cardinality).map(next_token))
+    return finish(dataset.apply(cardinality).map(next_token))
 
 
 def stream(
@@ -171,8 +171,8 @@ def stream(
         FileNotFoundError: If a file is missing.
         ValueError: If an argument is out of range, or all files are empty.
     """
-    _check_sizes(context=context, batch_size=batch_size, buffer_rows=buffer_rows)
-    _check_steps(seed=seed, start_step=start_step)
+    check_sizes(context=context, batch_size=batch_size, buffer_rows=buffer_rows)
+    check_steps(seed=seed, start_step=start_step)
     if isinstance(files, (str, os.PathLike)):
         raise ValueError(f"files must be a list of paths; received {files!r}.")
     files = [os.fspath(path) for path in files]
@@ -193,7 +193,7 @@ def stream(
     dataset = dataset.rebatch(batch_size).map(
         lambda rows: _all_valid(tf.ensure_shape(rows, [batch_size, context + 1]))
     )
-    return _finish(dataset.skip(start_step))
+    return finish(dataset.skip(start_step))
 
 
 def _document(path: str, tokenizer: Tokenizer) -> Iterator[np.ndarray]:
@@ -207,7 +207,8 @@ def _all_valid(rows: tf.Tensor):
     return next_token(rows, tf.ones_like(rows, tf.bool))
 
 
-def _finish(dataset: tf.data.Dataset) -> tf.data.Dataset:
+def finish(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Gives a dataset the options that every one here has."""
     options = tf.data.Options()
     # `fit` on TensorFlow may return up to 20 s after its last step, waiting for the autotuner.
     options.autotune.enabled = False
@@ -215,19 +216,22 @@ def _finish(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.prefetch(2).with_options(options)
 
 
-def _check_sizes(**sizes: int) -> None:
+def check_sizes(**sizes: int) -> None:
+    """Raises ValueError naming the first size that is not positive."""
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name} must be positive; received {name}={size}.")
 
 
-def _check_steps(**steps: int) -> None:
+def check_steps(**steps: int) -> None:
+    """Raises ValueError naming the first number that is negative."""
     for name, step in steps.items():
         if step < 0:
             raise ValueError(f"{name} must not be negative; received {name}={step}.")
 
 
-def _checked_ids(ids: Sequence[int] | np.ndarray, vocabulary_size: int | None) -> np.ndarray:
+def checked_ids(ids: Sequence[int] | np.ndarray, vocabulary_size: int | None) -> np.ndarray:
+    """Returns ids as an array `[n]`, n > 1; raises ValueError if one is not in the vocabulary."""
     ids = np.asarray(ids)  # A memmap stays on disk.
     if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(

@@ -132,6 +132,37 @@ class WordPieceTokenizer(Tokenizer):
         pieces = sorted(vocabulary, key=vocabulary.get)
         return cls(pieces, special_tokens, lowercase, strip_accents)
 
+    @classmethod
+    def from_words(
+        cls,
+        sources: Iterable[str | os.PathLike],
+        vocabulary_size: int,
+        special_tokens: Mapping[str, str] = BERT_TOKENS,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+    ) -> WordPieceTokenizer:
+        """Takes the most frequent words as they are; any other word is the unknown token.
+
+        Args:
+            sources: As for `train`.
+            vocabulary_size: Largest number of words and special tokens.
+            special_tokens: Role to name; they get the ids from 0 on.
+            lowercase: As for the tokenizer.
+            strip_accents: As for the tokenizer.
+
+        Raises:
+            ValueError: If the sources hold no text, or an argument is out of range.
+        """
+        special = distinct(check_special_tokens(special_tokens))
+        check_vocabulary_size(vocabulary_size, len(special) + 1, "the special tokens and a word")
+        words = _words(lowercase, strip_accents)
+        counts = Counter()
+        for block in training_blocks(sources):
+            counts.update(words.spread(check_text(block)).split())
+        frequent = sorted(sorted(counts), key=counts.get, reverse=True)
+        vocabulary = [*special, *frequent[: vocabulary_size - len(special)]]
+        return cls(vocabulary, special_tokens, lowercase, strip_accents)
+
     @property
     def vocabulary_size(self) -> int:
         """Number of pieces."""

@@ -179,3 +179,18 @@ def test_wrong_arguments_are_refused(arguments, message):
 def test_wrong_training_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         WordPieceTokenizer.train(**{"sources": ["abc"], "vocabulary_size": 300, **arguments})
+
+
+def test_whole_words_are_the_most_frequent_ones():
+    text = "to be, or not to be: to BE, \u00f6der odd"
+    words = WordPieceTokenizer.from_words([text], 9, {"unknown": "[UNK]"})
+    # By count, then by code point.
+    assert words.vocabulary == ("[UNK]", "be", "to", ",", ":", "not", "odd", "oder", "or")
+    assert words.encode("To be, tobe odder.") == [2, 1, 3, 0, 0, 0]
+    smaller = WordPieceTokenizer.from_words([text], 4, {"unknown": "[UNK]"})
+    assert smaller.vocabulary == ("[UNK]", "be", "to", ",")
+
+
+def test_whole_words_need_room():
+    with pytest.raises(ValueError, match="at least 2, to hold the special tokens and a word"):
+        WordPieceTokenizer.from_words(["a"], 1, SPECIAL)
