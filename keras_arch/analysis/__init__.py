@@ -1,4 +1,5 @@
 """Analysis: what a model costs and what it has learned."""
 
+from keras_arch.analysis.attention_maps import attention_weights, plot_alignment
 from keras_arch.analysis.kneser_ney import KneserNey
 from keras_arch.analysis.parameters import count_parameters

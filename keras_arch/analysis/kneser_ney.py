@@ -61,6 +61,11 @@ class KneserNey:
             before = np.concatenate([[-1], found[:-1]])
         return -np.log(total)
 
+    @property
+    def parameters(self):
+        """The number of counts kept: distinct n-grams of all orders."""
+        return sum(len(table.keys) for table in self._tables)
+
     def _checked(self, token_ids):
         token_ids = np.asarray(token_ids)
         if token_ids.ndim != 1 or not len(token_ids) or token_ids.dtype.kind not in "iu":

@@ -12,7 +12,7 @@ def compile_function(function, variables):
             baked into it, so it follows their values.
 
     Returns:
-        A function of arrays that runs `function` as one program: `tf.function` with XLA,
+        A function of (nested) arrays that runs `function` as one program: `tf.function` with XLA,
         `jax.jit`, or PyTorch without gradients.
     """
     if keras.backend.backend() == "tensorflow":
@@ -29,9 +29,9 @@ def _compile_tensorflow(function):
 
     def call(*arguments):
         nonlocal program
-        arguments = [tf.convert_to_tensor(argument) for argument in arguments]
+        arguments = keras.tree.map_structure(tf.convert_to_tensor, arguments)
         if program is None:
-            specs = [tf.TensorSpec(a.shape, a.dtype) for a in arguments]
+            specs = keras.tree.map_structure(lambda a: tf.TensorSpec(a.shape, a.dtype), arguments)
             compiled = tf.function(function, jit_compile=True, autograph=False)
             # One concrete function: tf.function would warn of programs made in a loop.
             program = compiled.get_concrete_function(*specs)
@@ -56,7 +56,7 @@ def _compile_torch(function):
 
     @torch.no_grad()
     def call(*arguments):
-        return function(*map(keras.ops.convert_to_tensor, arguments))
+        return function(*keras.tree.map_structure(keras.ops.convert_to_tensor, arguments))
 
     return call
 
@@ -71,7 +71,7 @@ def compile_loop(loop, variables):
         variables: The Keras variables they read.
 
     Returns:
-        A function of arrays, from the arguments of `begin` to the outputs of `finish`.
+        A function from (nested) arrays, the arguments of `begin`, to the outputs of `finish`.
     """
     if keras.backend.backend() == "torch":
         from keras_arch.backend.torch_program import TorchLoop

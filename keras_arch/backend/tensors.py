@@ -25,7 +25,41 @@ def write_slots(cache, chunk, cursor, axis):
         return _write_open(cache, chunk, cursor, axis)
     start = [0] * len(cache.shape)
     start[axis] = cursor
+    if keras.backend.backend() == "tensorflow":
+        return _write_differentiable(cache, chunk, start)
     return keras.ops.slice_update(cache, start, chunk)
+
+
+def read_slots(cache, cursor, count, axis):
+    """Returns a cache's slots from `cursor` on.
+
+    Args:
+        cache: Tensor with S slots on `axis`.
+        cursor: int32 scalar, at most S - count.
+        count: Python int.
+        axis: Python int.
+    """
+    if keras.backend.backend() == "torch":
+        # Keras would ask for the cursor's value, which a traced program has not.
+        return cache.index_select(axis, keras.ops.arange(count, dtype="int64") + cursor)
+    start, shape = [0] * len(cache.shape), list(keras.ops.shape(cache))
+    start[axis], shape[axis] = cursor, count
+    return keras.ops.slice(cache, start, shape)
+
+
+def _write_differentiable(cache, chunk, start):
+    """Does what `slice_update` does; that operation of XLA has no gradient on TensorFlow."""
+    import tensorflow as tf
+
+    @tf.custom_gradient
+    def write(cache, chunk):
+        def gradient(upstream):
+            of_cache = keras.ops.slice_update(upstream, start, tf.zeros_like(chunk))
+            return of_cache, keras.ops.slice(upstream, start, chunk.shape)
+
+        return keras.ops.slice_update(cache, start, chunk), gradient
+
+    return write(cache, chunk)
 
 
 def _write_open(cache, chunk, cursor, axis):

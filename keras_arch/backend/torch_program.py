@@ -110,7 +110,9 @@ class TorchLoop:
             return loop.running(*state), state
 
         def body(*state):
-            state = loop.body(*state)
+            # The new state in the order of the old one: Keras sorts only the outermost of nested
+            # dicts on PyTorch (Keras 3.15).
+            state = tree.map_structure(lambda _, new: new, state, loop.body(*state))
             return loop.running(*state), state
 
         self.begin = TorchProgram(begin, variables)

@@ -2,8 +2,9 @@
 
 from typing import Any, NamedTuple
 
-import keras
 from keras import ops
+
+from keras_arch.backend import top_places
 
 
 class Past(NamedTuple):
@@ -107,20 +108,3 @@ def put(token_ids, values, size):
     # One column more takes what is left out.
     empty = ops.zeros((shape[0], size + 1), values.dtype)
     return ops.scatter_update(empty, places, ops.reshape(values, (-1,)))[:, :size]
-
-
-def top_places(x, k):
-    """Returns int32 `[B, k]`, the places of the k largest, descending; of equals, the first."""
-    values, places = ops.top_k(x, k)
-    if keras.backend.backend() != "torch":
-        return places
-    # PyTorch keeps any of those equal to the last: take their first, and order equals by place.
-    last = values[:, -1:]
-    distance = -ops.arange(x.shape[-1], dtype="float32")
-    _, firsts = ops.top_k(ops.where(x == last, distance, -float("inf")), k)
-    above = ops.sum(ops.cast(values > last, "int32"), axis=-1, keepdims=True)
-    rank = ops.arange(k, dtype="int32")[None]
-    firsts = ops.take_along_axis(firsts, ops.maximum(rank - above, 0), axis=-1)
-    places = ops.sort(ops.where(rank < above, places, firsts), axis=-1)
-    order = ops.argsort(-ops.take_along_axis(x, places, axis=-1), axis=-1)
-    return ops.take_along_axis(places, order, axis=-1)

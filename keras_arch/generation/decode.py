@@ -29,15 +29,21 @@ class Decode:
     sampler: Any
     return_logprobs: bool = False
 
-    def begin(self, token_ids, valid, limit, seed, stop_ids):
+    @property
+    def variables(self):
+        """The Keras variables that the loop reads."""
+        return self.stepper.variables
+
+    def begin(self, token_ids, valid, limit, stop_ids, context, seed):
         """Reads the prompts.
 
         Args:
             token_ids: int32 `[B, P]`, P at least 2.
             valid: bool `[B, P]`; the last column is all True.
             limit: int32 scalar, at most N: the number of tokens to generate.
-            seed: int32 `[2]`.
             stop_ids: int32 `[any]`; a row ends with the first of them, itself included.
+            context: Dict of tensors for the context inputs.
+            seed: int32 `[2]`.
 
         Returns:
             The state of the loop: the number of tokens so far; the last token of each row, int32
@@ -45,7 +51,8 @@ class Decode:
             only reads; and the state of the stepper.
         """
         rows, length = ops.shape(token_ids)
-        state = self.stepper.start(rows, length + self.buffer)
+        state = self.stepper.start(rows, length + self.buffer, context)
+        # Nobody reads the output, so no compiled program computes the head on the prompt.
         _, state = self.stepper.step(token_ids[:, :-1], valid[:, :-1], state)
         request = {
             "limit": limit,
@@ -106,4 +113,4 @@ def decode(
 ):
     """Runs `Decode` inside a program."""
     loop = Decode(stepper, buffer, sampler, return_logprobs)
-    return run_loop(loop, token_ids, valid, limit, seed, stop_ids)
+    return run_loop(loop, token_ids, valid, limit, stop_ids, {}, seed)

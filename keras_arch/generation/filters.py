@@ -9,9 +9,9 @@ import math
 import numbers
 from typing import Any
 
-import keras
 from keras import ops
 
+from keras_arch.backend import sorts_fast
 from keras_arch.checks import check_positive
 from keras_arch.generation.candidates import put
 from keras_arch.generation.nucleus import first_nucleus, nucleus
@@ -116,10 +116,9 @@ class TopP:
         """Returns the candidates, some of them forbidden."""
         if self.p == 1:
             return candidates
-        if candidates.token_ids is None and keras.backend.backend() != "torch":
+        if candidates.token_ids is None and not sorts_fast():
             kept = nucleus(candidates.logits, self.p)
         else:
-            # Few, or sorted faster than PyTorch takes for sum after sum.
             candidates = candidates.sort()
             kept = first_nucleus(candidates.probabilities(), self.p)
         return candidates._replace(logits=ops.where(kept, candidates.logits, -float("inf")))

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 from keras import ops, tree
 
 
@@ -31,6 +32,12 @@ class Call(NamedTuple):
         """The call's first output."""
         return Ref(*self.key, 0)
 
+    @property
+    def state_name(self):
+        """The name of its state: the layer's, and the call's index if it is not the first."""
+        name, index = self.key
+        return f"{name}_call_{index}" if index else name
+
     def run(self, values):
         """Calls the layer on the values it reads and files its outputs among them."""
         outputs = self.layer(*fill(self.arguments, values), **fill(self.keywords, values))
@@ -53,6 +60,18 @@ class Ref(NamedTuple):
     def key(self):
         """The key of the call that made it."""
         return (self.layer, self.call)
+
+    @property
+    def name(self):
+        """All of it as a string, of which `named` makes it again."""
+        # Keras allows no "/" in a layer's name.
+        return "/".join(map(str, self))
+
+    @classmethod
+    def named(cls, name):
+        """Returns the `Ref` of a `name`."""
+        layer, call, output = name.split("/")
+        return cls(layer, int(call), int(output))
 
 
 class Graph(NamedTuple):
@@ -169,3 +188,9 @@ def time_values(token_ids, valid):
         "segment_ids": ops.ones_like(token_ids),
     }
     return {Ref(name, 0, 0): value for name, value in values.items()}
+
+
+def ones(spec, rows, length):
+    """Returns ones for an input, numpy; its open axes get `length` entries."""
+    shape = [rows, *(length if size is None else size for size in spec.shape[1:])]
+    return np.ones(shape, keras.backend.standardize_dtype(spec.dtype))

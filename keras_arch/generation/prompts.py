@@ -123,9 +123,17 @@ def check_rows(rows, max_new_tokens, vocabulary_size=None, context_length=None):
 
 def pad_left(rows, length):
     """Returns `(token_ids, valid)`, int32 and bool numpy `[B, length]`, tokens on the right."""
+    return _padded(rows, length, lambda row: slice(length - len(row), None))
+
+
+def pad_right(rows, length):
+    """Returns `(token_ids, valid)`, int32 and bool numpy `[B, length]`, tokens on the left."""
+    return _padded(rows, length, lambda row: slice(len(row)))
+
+
+def _padded(rows, length, place):
     token_ids = np.zeros((len(rows), length), "int32")
     valid = np.zeros((len(rows), length), "bool")
     for i, row in enumerate(rows):
-        token_ids[i, length - len(row) :] = row
-        valid[i, length - len(row) :] = True
+        token_ids[i, place(row)], valid[i, place(row)] = row, True
     return token_ids, valid

@@ -1,18 +1,19 @@
 """What a model makes of texts: log-probabilities of their tokens, and perplexity."""
 
-import weakref
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
-from keras import ops
+from keras import ops, tree
 
 from keras_arch.checks import check_positive
-from keras_arch.generation.generate import bucket
-from keras_arch.generation.graph import time_values
-from keras_arch.generation.programs import Programs
-from keras_arch.generation.prompts import check_ids, check_request, token_rows
+from keras_arch.generation.buckets import padded_length
+from keras_arch.generation.context import read_context
+from keras_arch.generation.graph import Ref, time_values
+from keras_arch.generation.programs import prepare
+from keras_arch.generation.prompts import check_ids, check_request, pad_right, token_rows
+from keras_arch.generation.request import start_id
 from keras_arch.generation.samplers import Greedy
-from keras_arch.generation.stepper import Stepper
 
 
 class Score(NamedTuple):
@@ -36,86 +37,95 @@ class Score(NamedTuple):
     perplexity: float
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Scorer:
-    """The programs of one model: one for each bucket of lengths and rows.
+    """Reads texts in windows, a bucket of shapes at a time.
 
-    Args:
-        model: A functional model; see `Stepper` for what it must be.
+    Attributes:
+        prepared: The model's `Prepared`.
+        rows: Checked lists of token ids.
+        context: Dict of numpy arrays for the context inputs.
+        stride: As in `score`; so is `batch_size`.
     """
 
-    def __init__(self, model):
-        self.stepper = Stepper(model)
-        self.programs = Programs()
+    prepared: Any
+    rows: list
+    context: dict
+    stride: int
+    batch_size: int
 
-    def __call__(self, rows, stride, batch_size):
-        """Returns `(log_probabilities, valid)`, numpy `[B, longest row]`; no row's first is scored.
-
-        Args:
-            rows: Checked lists of token ids.
-            stride: As in `score`; so is `batch_size`.
-        """
-        log_probabilities = np.zeros((len(rows), max(map(len, rows))), "float32")
+    def run(self):
+        """Returns `(log_probabilities, valid)`, numpy `[B, longest row]`, none for first tokens."""
+        log_probabilities = np.zeros((len(self.rows), max(map(len, self.rows))), "float32")
         scored = np.zeros(log_probabilities.shape, "bool")
-        for slots, jobs in self._jobs(rows, stride).items():
-            size = min(batch_size, 1 << (len(jobs) - 1).bit_length())
+        for slots, jobs in self._jobs().items():
+            size = min(self.batch_size, 1 << (len(jobs) - 1).bit_length())
             for start in range(0, len(jobs), size):
                 part = jobs[start : start + size]
-                parts = [rows[i][begin:end] for i, begin, _, end in part]
-                outputs = self._run(parts, size, slots)
-                for (i, begin, first, end), output in zip(part, outputs, strict=False):
+                for (i, begin, first, end), output in zip(
+                    part, self._read(part, size, slots), strict=False
+                ):
                     # Output t belongs to token t + 1 of the window.
                     log_probabilities[i, first:end] = output[first - begin - 1 : end - begin - 1]
                     scored[i, first:end] = True
         return log_probabilities, scored
 
-    def _jobs(self, rows, stride):
+    def _jobs(self):
         """Returns the windows as (row, begin, first, end), by the slots they are padded to."""
-        limit, jobs = self.stepper.context_length, {}
-        for i, row in enumerate(rows):
-            for begin, first, end in windows(len(row), limit, stride):
-                slots = bucket(end - begin)
-                slots = slots if limit is None else min(slots, limit)
+        limit, jobs = self.prepared.stepper.context_length, {}
+        for i, row in enumerate(self.rows):
+            for begin, first, end in windows(len(row), limit, self.stride):
+                slots = padded_length(end - begin, limit)
                 jobs.setdefault(slots, []).append((i, begin, first, end))
         return jobs
 
-    def _run(self, rows, size, slots):
+    def _read(self, jobs, size, slots):
         """Returns the log-probability of every token but the first, `[size, slots - 1]`."""
-        token_ids, valid = np.zeros((size, slots), "int32"), np.zeros((size, slots), "bool")
-        for i, row in enumerate(rows):
-            token_ids[i, : len(row)], valid[i, : len(row)] = row, True
+        # Windows without a token fill the batch.
+        jobs = [*jobs, *[(0, 0, 0, 0)] * (size - len(jobs))]
+        parts = [self.rows[i][begin:end] for i, begin, _, end in jobs]
+        context = {name: x[[i for i, *_ in jobs]] for name, x in self.context.items()}
+        arguments = *pad_right(parts, slots), context
+        stepper = self.prepared.stepper
 
-        def run(token_ids, valid):
-            return next_log_probabilities(self.stepper, token_ids, valid)
+        def run(token_ids, valid, context):
+            return next_log_probabilities(stepper, token_ids, valid, context)
 
-        program = self.programs.get(token_ids.shape, run, self.stepper.variables)
-        return ops.convert_to_numpy(program(token_ids, valid))
+        key = tuple(map(np.shape, tree.flatten(arguments)))
+        program = self.prepared.functions.get(key, run, stepper.variables)
+        return ops.convert_to_numpy(program(*arguments))
 
 
-def next_log_probabilities(stepper, token_ids, valid):
+def next_log_probabilities(stepper, token_ids, valid, context=None):
     """Returns the log-probability of each token but the first, given those before it.
 
     Args:
         stepper: The model's `Stepper`.
         token_ids: int32 `[B, T]`, T at least 2.
         valid: bool `[B, T]`, True = real token.
+        context: Dict of tensors for the context inputs.
 
     Returns:
         float32 `[B, T - 1]`; what stands at pads means nothing.
     """
-    scores = ops.cast(logits(stepper, token_ids[:, :-1], valid[:, :-1]), "float32")
+    scores = logits(stepper, token_ids[:, :-1], valid[:, :-1], context)
+    scores = ops.cast(scores, "float32")
     chosen = ops.take_along_axis(scores, token_ids[:, 1:, None], axis=-1)[..., 0]
     return chosen - ops.logsumexp(scores, axis=-1)
 
 
-def logits(stepper, token_ids, valid):
+def logits(stepper, token_ids, valid, context=None):
     """Returns the output `[B, T, V]` of a model that is run whole, without state.
 
     Args:
         stepper: The model's `Stepper`.
         token_ids: int32 `[B, T]`.
         valid: bool `[B, T]`.
+        context: Dict of tensors for the context inputs.
     """
+    stepper.check_context(context or {})
     values = time_values(token_ids, valid)
+    values |= {Ref(name, 0, 0): value for name, value in (context or {}).items()}
     for call in stepper.graph.calls:
         call.run(values)
     return values[stepper.graph.output]
@@ -137,11 +147,16 @@ def windows(length, context_length, stride):
         yield end - context_length, first, end
 
 
-# A cache that keeps nothing alive: an entry goes with its model.
-_scorers = weakref.WeakKeyDictionary()
-
-
-def score(model, texts, tokenizer=None, valid=None, stride=None, batch_size=8, bos_id=None):
+def score(
+    model,
+    texts,
+    tokenizer=None,
+    valid=None,
+    stride=None,
+    batch_size=8,
+    bos_id=None,
+    context=None,
+):
     """Returns the log-probability of each token of texts, and the texts' perplexities.
 
     ```
@@ -165,29 +180,29 @@ def score(model, texts, tokenizer=None, valid=None, stride=None, batch_size=8, b
         stride: Tokens that a window goes on, less than the context; default half the context.
         batch_size: Most windows that the model reads at once.
         bos_id: What each text starts from; default the tokenizer's "begin" or "end" id.
+        context: What the model's other inputs get, by name, a row for each text; as in `generate`.
 
     Returns:
         A `Score`.
 
     Raises:
         ValueError: Before any compute, if a text has an id outside the vocabulary, if `stride`,
-            `batch_size`, tokenizer or `bos_id` do not go with the model, or if the model cannot be
-            decoded (see `Stepper`).
+            `batch_size`, tokenizer, `bos_id` or context do not go with the model, or if the model
+            cannot be decoded (see `Stepper`).
     """
     check_positive(batch_size=batch_size)
-    if bos_id is None and tokenizer is not None:
-        bos_id = tokenizer.start_id
-    if model not in _scorers:
-        _scorers[model] = Scorer(model)
-    scorer = _scorers[model]
-    stride = _stride(stride, scorer.stepper.context_length)
-    check_request(scorer.stepper, tokenizer, Greedy(), (), bos_id)
+    bos_id = start_id(bos_id, tokenizer)
+    prepared = prepare(model)
+    stepper = prepared.stepper
+    stride = _stride(stride, stepper.context_length)
+    check_request(stepper, tokenizer, Greedy(), (), bos_id)
     rows = token_rows(texts, valid, tokenizer, name="texts")
-    check_ids(rows, scorer.stepper.vocabulary_size, name="texts")
+    check_ids(rows, stepper.vocabulary_size, name="texts")
+    context = read_context(stepper, context, len(rows))
     if not rows:
         return _summary(np.zeros((0, 0), "float32"), np.zeros((0, 0), "bool"))
     started = rows if bos_id is None else [[bos_id, *row] for row in rows]
-    log_probabilities, scored = scorer(started, stride, batch_size)
+    log_probabilities, scored = Scorer(prepared, started, context, stride, batch_size).run()
     column = 0 if bos_id is None else 1
     return _summary(log_probabilities[:, column:], scored[:, column:])
 

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_arch.backend import compile_function
-from keras_arch.generation.graph import Ref, time_values
+from keras_arch.generation.graph import Ref, ones, time_values
 from keras_arch.layers.part import Part
 
 # Keras layers that treat every time step alike; the norms, over the last axis only.
@@ -70,17 +70,13 @@ def check_steps(stepper):
     # Neither constant nor periodic, and of two tokens only: any vocabulary has those.
     token_ids = np.random.default_rng(0).integers(0, 2, (2, time)).astype("int32")
     valid = np.arange(time)[None] >= np.array([[0], [time // 4]])
-    context = [_ones(stepper.graph.specs[name], time) for name in stepper.context_inputs]
+    source = min(time, stepper.source_length or time)
+    context = [ones(stepper.graph.specs[name], 2, source) for name in stepper.context_inputs]
     outputs = compile_function(run, stepper.variables)(token_ids, valid, *context)
     for call, (whole, parts) in zip(stepper.time_calls, outputs, strict=True):
         if any(part is None for part in parts):
             raise _refusal(call, f"it cannot run on a part of a sequence ({faults[0]})")
         _compare(call, whole, parts, valid, sizes)
-
-
-def _ones(spec, time):
-    shape = [2, *(time if size is None else size for size in spec.shape[1:])]
-    return np.ones(shape, keras.backend.standardize_dtype(spec.dtype))
 
 
 def _run_whole(stepper, token_ids, valid, context):

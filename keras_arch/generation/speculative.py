@@ -1,106 +1,45 @@
 """Speculative decoding: the tokens of a large model, with most of the steps made by a small one."""
 
-import weakref
-from typing import Any, NamedTuple
-
-import numpy as np
-from keras import ops
+import dataclasses
 
 from keras_arch.checks import check_positive
-from keras_arch.generation.generate import bucket, decoded_texts, seed_pair
-from keras_arch.generation.programs import Programs
-from keras_arch.generation.prompts import check_request, check_rows, pad_left, prompt_rows
+from keras_arch.generation.programs import prepare
+from keras_arch.generation.prompts import check_rows
+from keras_arch.generation.request import read_request, seed_pair
+from keras_arch.generation.results import Generation
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.speculate import Speculation
 from keras_arch.generation.states import check_rewind
-from keras_arch.generation.stepper import Stepper
 from keras_arch.layers.part import Part
 
 
-class SpeculativeGeneration(NamedTuple):
-    """What was generated after each prompt; numpy arrays `[B, N]`.
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpeculativeGeneration(Generation):
+    """What was generated after each prompt.
 
     Attributes:
-        token_ids: int32; a row ends with its stop id, if it found one, and zeros.
-        valid: bool, True = generated token.
-        log_probabilities: float32, of each token by the model, in nats; None if not asked for.
-        texts: The decoded rows without their stop ids, if there was a tokenizer.
         accepted: Drafted tokens that were accepted in a round, the mean of all rounds and rows. The
             model ran once for `accepted + 1` tokens.
     """
 
-    token_ids: Any
-    valid: Any
-    log_probabilities: Any
-    texts: list | None
     accepted: float
 
 
-class Speculator:
-    """The programs of a model and its draft model: one for each bucket of shapes.
-
-    Args:
-        model: A functional model; see `Stepper` for what it must be.
-        draft: Another of the same vocabulary.
-    """
-
-    def __init__(self, model, draft):
-        self.stepper, self.draft = Stepper(model), Stepper(draft)
-        self.size = model.output.shape[-1]
-        if draft.output.shape[-1] != self.size:
-            raise ValueError(
-                "draft must have the model's vocabulary; received a draft of "
-                f"{draft.output.shape[-1]} tokens and a model of {self.size}."
-            )
-        for stepper in (self.stepper, self.draft):
-            check_rewind(stepper)
-            _check_chunks(stepper)
-        self.programs = Programs()
-
-    def check_rows(self, rows, max_new_tokens):
-        """Raises ValueError if a row and the new tokens do not go with both models."""
-        size = self.stepper.vocabulary_size
-        check_rows(rows, max_new_tokens, size, self.stepper.context_length)
-        try:
-            check_rows(rows, max_new_tokens, size, self.draft.context_length)
-        except ValueError as error:
-            raise ValueError(f"of the draft model: {error}") from None
-
-    def __call__(self, rows, max_new_tokens, drafted, sampler, stop_ids, seed):
-        """Returns numpy `(token_ids, valid, log_probabilities, rounds, accepted)`.
-
-        The first three are `[B, max_new_tokens]`, the others `[B]`.
-        """
-        token_ids, valid = pad_left(rows, self._prompt_slots(max(map(len, rows))))
-        buffer = bucket(max_new_tokens)
-
-        def run(token_ids, valid, limit, seed, stop_ids):
-            return Speculation(
-                self.stepper,
-                self.draft,
-                token_ids,
-                valid,
-                buffer,
-                limit,
-                drafted,
-                self.size,
-                sampler,
-                seed,
-                stop_ids,
-            ).run()
-
-        key = token_ids.shape, buffer, drafted, sampler, len(stop_ids)
-        program = self.programs.get(key, run, self.stepper.variables + self.draft.variables)
-        limit, stop_ids = np.int32(max_new_tokens), np.asarray(stop_ids, "int32")
-        outputs = [
-            ops.convert_to_numpy(x) for x in program(token_ids, valid, limit, seed, stop_ids)
-        ]
-        return [x[:, :max_new_tokens] for x in outputs[:3]] + outputs[3:]
-
-    def _prompt_slots(self, longest):
-        limits = [bucket(longest), self.stepper.context_length, self.draft.context_length]
-        # The loop reads the last token apart, so there are two slots at least.
-        return max(2, min(limit for limit in limits if limit is not None))
+def _check_pair(stepper, draft, size, draft_size):
+    """Raises ValueError if two models, given by steppers and sizes, cannot work together."""
+    if draft_size != size:
+        raise ValueError(
+            "draft must have the model's vocabulary; received a draft of "
+            f"{draft_size} tokens and a model of {size}."
+        )
+    if not {*draft.context_inputs} <= {*stepper.context_inputs}:
+        raise ValueError(
+            "draft must have no other inputs than the model; received "
+            f"{sorted(draft.context_inputs)} and {sorted(stepper.context_inputs)}."
+        )
+    for each in (stepper, draft):
+        check_rewind(each)
+        _check_chunks(each)
 
 
 def _check_chunks(stepper):
@@ -121,8 +60,15 @@ def _parts_within(layer):
         yield from _parts_within(part)
 
 
-# A cache that keeps nothing alive: an entry goes with its two models.
-_speculators = weakref.WeakKeyDictionary()
+def _within(request, draft):
+    """Returns the request, its prompts padded within the draft's context, or raises ValueError."""
+    limit = draft.context_length
+    try:
+        check_rows(request.rows, request.max_new_tokens, context_length=limit)
+    except ValueError as error:
+        raise ValueError(f"of the draft model: {error}") from None
+    limits = [n for n in (limit, request.context_length) if n is not None]
+    return dataclasses.replace(request, context_length=min(limits, default=None))
 
 
 def generate_speculative(
@@ -138,6 +84,7 @@ def generate_speculative(
     valid=None,
     bos_id=None,
     return_logprobs=False,
+    context=None,
 ):
     """Generates what `generate` would with the model alone, in fewer of its steps.
 
@@ -165,36 +112,41 @@ def generate_speculative(
         valid: bool `[B, T]`, True = real token; pads may stand on either side.
         bos_id: What an empty prompt starts from; default the tokenizer's "begin" or "end" id.
         return_logprobs: Whether to return the tokens' log-probabilities by the model.
+        context: What the model's other inputs get; the draft gets of it what it has inputs for.
 
     Returns:
         A `SpeculativeGeneration`.
 
     Raises:
         ValueError: Before any compute, for what `generate` refuses, of either model; if the two
-            vocabularies differ in size; or if a layer of either model cannot forget tokens.
+            vocabularies differ in size; if the draft has other inputs than the model; or if a
+            layer of either model cannot forget tokens.
     """
     check_positive(max_new_tokens=max_new_tokens, draft_tokens=draft_tokens)
     seed = seed_pair(seed)
-    if bos_id is None and tokenizer is not None:
-        bos_id = tokenizer.start_id
     sampler = Greedy() if sampler is None else sampler
-    drafts = _speculators.setdefault(model, weakref.WeakKeyDictionary())
-    if draft not in drafts:
-        drafts[draft] = Speculator(model, draft)
-    speculator = drafts[draft]
-    check_request(speculator.stepper, tokenizer, sampler, stop_ids, bos_id)
-    rows = prompt_rows(prompts, valid, tokenizer, bos_id)
-    speculator.check_rows(rows, max_new_tokens)
-    if rows:
-        outputs = speculator(rows, max_new_tokens, draft_tokens, sampler, stop_ids, seed)
-    else:
-        outputs = [np.zeros((0, max_new_tokens), t) for t in ("int32", "bool", "float32")]
-        outputs += [np.zeros((0,), "int32")] * 2
-    token_ids, valid, log_probabilities, rounds, accepted = outputs
+    prepared, drafter = prepare(model), prepare(draft).stepper
+    size = model.output.shape[-1]
+    _check_pair(prepared.stepper, drafter, size, draft.output.shape[-1])
+    request = read_request(
+        prepared.stepper,
+        prompts,
+        max_new_tokens,
+        sampler,
+        stop_ids,
+        tokenizer,
+        valid,
+        bos_id,
+        context,
+    )
+    request = _within(request, drafter)
+    loop = Speculation(prepared.stepper, drafter, request.buffer, draft_tokens, size, sampler)
+    outputs = request.run(prepared.loops_with(draft), loop, seed)
+    token_ids, valid, log_probabilities, *accepted = outputs
     return SpeculativeGeneration(
         token_ids,
         valid,
         log_probabilities if return_logprobs else None,
-        None if tokenizer is None else decoded_texts(token_ids, valid, stop_ids, tokenizer),
-        float(accepted.sum() / max(rounds.sum(), 1)),
+        request.texts(token_ids, valid),
+        float(sum(accepted)),
     )

@@ -2,12 +2,20 @@
 
 from keras import ops, tree
 
+from keras_arch.backend import read_slots, write_slots
+
 # Two lengths that differ even where a layer rounds its slots up to a bucket.
 LENGTHS = (256, 512)
+# Where a layer's state holds what it made of the context alone. One row of it serves all entries
+# of that row in the rest of the state: no step changes it, and it is neither moved nor emptied.
+MEMORY = "memory"
 
 
 def take_rows(state, rows, batch):
     """Returns the state of a batch made of these rows of the old one, some maybe repeated.
+
+    The memory of layers stays as it is. So rows may not leave their places: of B rows of memory,
+    each serves as many rows of the batch as the next, one after another.
 
     Args:
         state: From a `Stepper`.
@@ -20,8 +28,26 @@ def take_rows(state, rows, batch):
         entries = ops.reshape(x, (batch, -1, *ops.shape(x)[1:]))
         return ops.reshape(ops.take(entries, rows, axis=0), (-1, *ops.shape(x)[1:]))
 
-    moved = {name: state[name] for name in ("context", "layers")}
-    return {**state, **tree.map_structure(take, moved)}
+    layers = {name: map_own(take, layer) for name, layer in state["layers"].items()}
+    return {**state, "context": tree.map_structure(take, state["context"]), "layers": layers}
+
+
+def map_own(function, state, *others):
+    """Maps a function over the tensors of a layer's state but those of its memory.
+
+    Args:
+        function: Of a tensor, and what stands at its place in each of the others.
+        state: Nested dict of tensors.
+        *others: Nested dicts of the same names, maybe without memory.
+    """
+    if not isinstance(state, dict):
+        return function(state, *others)
+    return {
+        name: part
+        if name == MEMORY
+        else map_own(function, part, *(other[name] for other in others))
+        for name, part in state.items()
+    }
 
 
 def check_rewind(stepper):
@@ -64,17 +90,17 @@ def rewind(stepper, state, valid, kept):
     return {**state, "layers": states, "cursor": begin + ops.max(ends)}
 
 
-def find_slot_axes(layer):
+def find_slot_axes(short, long):
     """Returns which axis of each tensor of a layer's state is its slots, -1 where none is.
 
     Args:
-        layer: A layer with `start` that takes no context.
+        short: What the layer's `start` returns for the first of `LENGTHS`; its memory is left out.
+        long: The same for the second.
     """
-    short, long = (layer.start(1, length) for length in LENGTHS)
-    return tree.map_structure(_axis_that_differs, short, long)
-
-
-def _axis_that_differs(short, long):
+    if isinstance(short, dict):
+        return {
+            name: find_slot_axes(part, long[name]) for name, part in short.items() if name != MEMORY
+        }
     sizes = enumerate(zip(short.shape, long.shape, strict=True))
     return next((axis for axis, (a, b) in sizes if a != b), -1)
 
@@ -83,7 +109,7 @@ def _empty_slots(state, axes, dropped, begin):
     """Returns a layer's state with the slots of dropped tokens set to zero.
 
     Args:
-        state: Nested dict of tensors.
+        state: Nested dict of tensors; its memory stays.
         axes: As `find_slot_axes` returns; none is -1.
         dropped: bool `[B, T]`.
         begin: int32 scalar, the slot of the first column of `dropped`.
@@ -91,13 +117,12 @@ def _empty_slots(state, axes, dropped, begin):
     rows, time = ops.shape(dropped)
 
     def empty(x, axis):
-        start, shape, mask = [0] * len(x.shape), list(ops.shape(x)), [1] * len(x.shape)
-        start[axis], shape[axis] = begin, time
-        mask[0], mask[axis] = shape[0], time
+        entries, mask = ops.shape(x)[0], [1] * len(x.shape)
+        mask[0], mask[axis] = entries, time
         # A row may have several entries on axis 0, one after another.
-        emptied = ops.reshape(ops.repeat(dropped, shape[0] // rows, axis=0), mask)
-        part = ops.slice(x, start, shape)
+        emptied = ops.reshape(ops.repeat(dropped, entries // rows, axis=0), mask)
+        part = read_slots(x, begin, time, axis)
         part = ops.where(emptied, ops.zeros_like(part), part)
-        return ops.slice_update(x, start, part)
+        return write_slots(x, part, begin, axis)
 
-    return tree.map_structure(empty, state, axes)
+    return map_own(empty, state, axes)

@@ -7,9 +7,9 @@ from keras import ops
 
 from keras_arch.backend import concrete
 from keras_arch.checks import check_positive
-from keras_arch.generation.graph import Ref, fill, find_refs, read_graph, time_values
+from keras_arch.generation.graph import Ref, fill, find_refs, ones, read_graph, time_values
 from keras_arch.generation.self_check import check_steps, needs_check
-from keras_arch.generation.states import find_slot_axes
+from keras_arch.generation.states import LENGTHS, find_slot_axes
 from keras_arch.layers.embedding import TokenEmbedding
 
 TIME_INPUTS = ("token_ids", "valid", "segment_ids")
@@ -79,30 +79,44 @@ class Stepper:
     @functools.cached_property
     def stateful(self):
         """The calls that keep state, by the name of their state."""
-        return {_state_name(c): c for c in self.time_calls if hasattr(c.layer, "step")}
+        return {c.state_name: c for c in self.time_calls if hasattr(c.layer, "step")}
 
     @functools.cached_property
     def slot_axes(self):
         """Which axes of the states are their slots, by name; see `states.find_slot_axes`."""
-        return {
-            # What comes from a context has no slots.
-            name: -1 if any(map(self._given, c.keywords.values())) else find_slot_axes(c.layer)
-            for name, c in self.stateful.items()
-        }
+        specs = {name: self.graph.specs[name] for name in self.context_inputs}
+        context = {n: ops.convert_to_tensor(ones(spec, 1, 2)) for n, spec in specs.items()}
+        short, long = (self.start(1, length, context)["layers"] for length in LENGTHS)
+        return {name: find_slot_axes(short[name], long[name]) for name in self.stateful}
 
     @property
     def vocabulary_size(self):
         """V of the layer that embeds `token_ids`; None if that is not a `TokenEmbedding`."""
-        for call in self.time_calls:
-            if isinstance(call.layer, TokenEmbedding) and Ref("token_ids", 0, 0) in call.refs:
+        return self.vocabulary_of("token_ids")
+
+    def vocabulary_of(self, name):
+        """Returns V of the layer that embeds an input; None if that is not a `TokenEmbedding`."""
+        for call in self.graph.calls:
+            if isinstance(call.layer, TokenEmbedding) and Ref(name, 0, 0) in call.refs:
                 return call.layer.vocabulary_size
         return None
 
     @property
     def context_length(self):
         """The longest sequence the model takes; None if nothing in it sets a limit."""
-        limits = [getattr(call.layer, "context_length", None) for call in self.time_calls]
-        return min((limit for limit in limits if limit is not None), default=None)
+        return _shortest_context(self.time_calls)
+
+    @property
+    def source_length(self):
+        """The longest context that the model takes; None if nothing in it sets a limit."""
+        return _shortest_context(self.context_calls)
+
+    def check_context(self, context):
+        """Raises ValueError if a dict does not name exactly the context inputs."""
+        if sorted(context) != sorted(self.context_inputs):
+            raise ValueError(
+                f"context must hold {sorted(self.context_inputs)}; received {sorted(context)}."
+            )
 
     def start(self, batch, length, context=None):
         """Returns the state before the first token.
@@ -119,10 +133,7 @@ class Stepper:
         sizes = {"batch": batch, "length": length}
         check_positive(**{k: v for k, v in sizes.items() if isinstance(v, int | float)})
         context = context or {}
-        if sorted(context) != sorted(self.context_inputs):
-            raise ValueError(
-                f"context must hold {sorted(self.context_inputs)}; received {sorted(context)}."
-            )
+        self.check_context(context)
         values = {Ref(name, 0, 0): value for name, value in context.items()}
         for call in self.context_calls:
             call.run(values)
@@ -130,9 +141,9 @@ class Stepper:
         for call in self.time_calls:
             if hasattr(call.layer, "step"):
                 memory = {k: fill(v, values) for k, v in call.keywords.items() if self._given(v)}
-                states[_state_name(call)] = call.layer.start(batch, length, **memory)
+                states[call.state_name] = call.layer.start(batch, length, **memory)
             else:
-                kept |= {_ref_name(ref): values[ref] for ref in call.refs if self._given(ref)}
+                kept |= {ref.name: values[ref] for ref in call.refs if self._given(ref)}
         cursor = ops.zeros((), "int32")
         return {"context": kept, "layers": states, "cursor": cursor, "length": cursor + length}
 
@@ -200,7 +211,7 @@ class Stepper:
             state: From `start` or the step before.
             head: Whether the call that makes the output is run.
         """
-        values |= {_named_ref(name): value for name, value in state["context"].items()}
+        values |= {Ref.named(name): value for name, value in state["context"].items()}
         states = {}
         for call in self.time_calls:
             if not head and call is self._head_call:
@@ -210,7 +221,7 @@ class Stepper:
                 continue
             # What is given went into `start`.
             keywords = {k: v for k, v in call.keywords.items() if not self._given(v)}
-            name = _state_name(call)
+            name = call.state_name
             output, states[name] = call.layer.step(
                 *fill(call.arguments, values),
                 **fill(keywords, values),
@@ -231,6 +242,11 @@ class Stepper:
         return bool(refs) and all(ref.key not in self._time_keys for ref in refs)
 
 
+def _shortest_context(calls):
+    limits = [getattr(call.layer, "context_length", None) for call in calls]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 def _check_chunk(token_ids, valid, state):
     if tuple(token_ids.shape) != tuple(valid.shape):
         raise ValueError(
@@ -243,19 +259,3 @@ def _check_chunk(token_ids, valid, state):
             f"the state has {length} slots, of which {cursor} are written; received "
             f"{token_ids.shape[1]} more tokens. Start with a larger length."
         )
-
-
-def _state_name(call):
-    """Returns the name of a call's state: its layer's, and the call's index if not the first."""
-    name, index = call.key
-    return f"{name}_call_{index}" if index else name
-
-
-def _ref_name(ref):
-    return "/".join(map(str, ref))
-
-
-def _named_ref(name):
-    # Keras allows no "/" in a layer's name.
-    layer, call, output = name.split("/")
-    return Ref(layer, int(call), int(output))

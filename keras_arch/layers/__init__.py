@@ -1,11 +1,21 @@
 """Layers: one concept a file, written with `keras.ops` only."""
 
 from keras_arch.layers.activations import gelu_tanh, get_activation
+from keras_arch.layers.additive_attention import AdditiveAttention
+from keras_arch.layers.attention_decoder import AttentionDecoder
+from keras_arch.layers.bahdanau_decoder import BahdanauDecoder
+from keras_arch.layers.context_attention import ContextAttention
 from keras_arch.layers.decoder_block import DecoderBlock, ParallelBlock
+from keras_arch.layers.elman import ElmanRNN
 from keras_arch.layers.embedding import TokenEmbedding
 from keras_arch.layers.feedforward import FeedForward, GatedFeedForward
 from keras_arch.layers.fixed_window import FixedWindow
+from keras_arch.layers.gru import GRU
 from keras_arch.layers.heads import CausalLMHead
+from keras_arch.layers.location_attention import LocationAttention
+from keras_arch.layers.lstm import LSTM
+from keras_arch.layers.luong_decoder import LuongDecoder
+from keras_arch.layers.multiplicative_attention import LocalAttention, MultiplicativeAttention
 from keras_arch.layers.norms import LayerNorm, RMSNorm
 from keras_arch.layers.part import Part
 from keras_arch.layers.positions import LearnedPositions, SinusoidalPositions, TokenPositions

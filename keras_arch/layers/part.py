@@ -8,8 +8,9 @@ import keras
 class Part(keras.layers.Layer):
     """A Keras layer whose config is read from the attributes named like its arguments.
 
-    A part takes other parts (or any Keras layer, initializer or registered object) as constructor
-    arguments, keeps each under the argument's name, and comes back from its config with the same.
+    A part takes other parts (or any Keras layer, initializer or registered object, or a list of
+    them) as constructor arguments, keeps each under the argument's name, and comes back from its
+    config with the same.
 
     Parts that mix time steps own two more methods, from which decoding is derived:
 
@@ -38,12 +39,7 @@ class Part(keras.layers.Layer):
     @classmethod
     def from_config(cls, config):
         """Rebuilds the part, and the parts inside it, unbuilt."""
-        return cls(
-            **{
-                name: keras.saving.deserialize_keras_object(value) if _is_object(value) else value
-                for name, value in config.items()
-            }
-        )
+        return cls(**{name: _deserialize(value) for name, value in config.items()})
 
     def get_build_config(self):
         """Returns what `build` took, and how the layers inside that this part makes were quantised.
@@ -70,8 +66,8 @@ class Part(keras.layers.Layer):
 
     def parts(self):
         """Returns the layers among the constructor's arguments."""
-        values = [getattr(self, name) for name in self._argument_names()]
-        return [value for value in values if isinstance(value, keras.layers.Layer)]
+        values = [_listed(getattr(self, name)) for name in self._argument_names()]
+        return [v for listed in values for v in listed if isinstance(v, keras.layers.Layer)]
 
     @classmethod
     def _argument_names(cls):
@@ -82,17 +78,23 @@ class Part(keras.layers.Layer):
 def _layers_within(part):
     """Yields the path of attribute names and the layer, for all layers in a part."""
     # PyTorch keeps layers apart from other attributes: `vars` would not find them.
-    for name in sorted(set(dir(part)) - set(dir(type(part)))):
-        value = getattr(part, name)
-        if isinstance(value, keras.layers.Layer):
-            yield name, value
-            for path, layer in _layers_within(value):
-                yield f"{name}.{path}", layer
+    names = set(dir(part)) - set(dir(type(part)))
+    # Keras keeps lists of its own, of the same layers, under private names.
+    for name in sorted(name for name in names if not name.startswith("_")):
+        values = _listed(getattr(part, name))
+        for i, value in enumerate(values):
+            if isinstance(value, keras.layers.Layer):
+                place = f"{name}.{i}" if len(values) > 1 else name
+                yield place, value
+                for path, layer in _layers_within(value):
+                    yield f"{place}.{path}", layer
 
 
 def _serialize(value):
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, list | tuple):
+        return [_serialize(item) for item in value]
     config = keras.saving.serialize_keras_object(value)
     if isinstance(config, dict):
         # The host builds its parts, so that their weights carry the host's name.
@@ -100,8 +102,15 @@ def _serialize(value):
     return config
 
 
-def _is_object(value):
-    return isinstance(value, dict) and "class_name" in value
+def _deserialize(value):
+    if isinstance(value, list):
+        return [_deserialize(item) for item in value]
+    is_object = isinstance(value, dict) and "class_name" in value
+    return keras.saving.deserialize_keras_object(value) if is_object else value
+
+
+def _listed(value):
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def fresh(initializer):

@@ -1,6 +1,16 @@
 """Models: functions from a config to a plain functional `keras.Model`."""
 
+from keras_arch.models.attention_seq2seq import AttentionSeq2SeqConfig, attention_seq2seq
 from keras_arch.models.catalog import SIZES, builder, catalog
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import LlamaConfig, llama
 from keras_arch.models.ngram import NGramConfig, ngram
+from keras_arch.models.recurrent_lm import (
+    GRULMConfig,
+    LSTMLMConfig,
+    RNNLMConfig,
+    gru_lm,
+    lstm_lm,
+    rnn_lm,
+)
+from keras_arch.models.seq2seq import Seq2SeqConfig, seq2seq

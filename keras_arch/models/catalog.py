@@ -1,16 +1,31 @@
 """Every model, by name."""
 
+from keras_arch.models.attention_seq2seq import AttentionSeq2SeqConfig, attention_seq2seq
 from keras_arch.models.gpt2 import SIZES as GPT2_SIZES
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import SIZES as LLAMA_SIZES
 from keras_arch.models.llama import LlamaConfig, llama
 from keras_arch.models.ngram import NGramConfig, ngram
+from keras_arch.models.recurrent_lm import (
+    GRULMConfig,
+    LSTMLMConfig,
+    RNNLMConfig,
+    gru_lm,
+    lstm_lm,
+    rnn_lm,
+)
+from keras_arch.models.seq2seq import Seq2SeqConfig, seq2seq
 
 #: Name -> (config class, builder).
 catalog = {
     "gpt2": (GPT2Config, gpt2),
     "llama": (LlamaConfig, llama),
     "ngram": (NGramConfig, ngram),
+    "rnn_lm": (RNNLMConfig, rnn_lm),
+    "lstm_lm": (LSTMLMConfig, lstm_lm),
+    "gru_lm": (GRULMConfig, gru_lm),
+    "seq2seq": (Seq2SeqConfig, seq2seq),
+    "attention_seq2seq": (AttentionSeq2SeqConfig, attention_seq2seq),
 }
 
 #: Name -> size -> config, as published.

@@ -17,7 +17,7 @@ class PairBatches:
     """Batches of pairs of token ids, each padded on the right to one of a few lengths.
 
     A pair goes to the shortest length that holds its source, and its target with the end. A batch
-    of length L has `tokens // L` rows, so all batches are about one size and a model is compiled
+    of length L has about `tokens / L` rows: all batches are about one size, and a model is compiled
     for few shapes. In each epoch each pair is in one batch, once; the last batch of a length is
     filled up with rows of pads.
 
@@ -31,6 +31,7 @@ class PairBatches:
         start_id: What a target is begun with.
         end_id: What it ends with.
         tokens: Positions of a batch on either side, at least the largest length in use.
+        multiple: What the rows of each batch are a multiple of: replicas times micro-batches.
         seed: Of the order; None keeps the rows in the order of their lengths.
         lengths: What rows are padded to.
 
@@ -50,10 +51,11 @@ class PairBatches:
         start_id: int,
         end_id: int,
         tokens: int,
+        multiple: int = 1,
         seed: int | None = None,
         lengths: Sequence[int] = LENGTHS,
     ):
-        check_sizes(tokens=tokens)
+        check_sizes(tokens=tokens, multiple=multiple)
         if seed is not None:
             check_steps(seed=seed)
         if not len(sources) or len(sources) != len(targets):
@@ -66,17 +68,18 @@ class PairBatches:
         self.start_id, self.end_id, self.seed = start_id, end_id, seed
         self.lengths = tuple(sorted(lengths))
         needed = self._needed()
-        if tokens < self.lengths[needed.max()]:
+        least = self.lengths[needed.max()] * multiple
+        if tokens < least:
             raise ValueError(
-                f"tokens must be at least {self.lengths[needed.max()]}, the largest length in use; "
-                f"received tokens={tokens}."
+                f"tokens must be at least {least}, multiple={multiple} rows of the largest length "
+                f"in use; received tokens={tokens}."
             )
         self._members = {
             length: np.flatnonzero(needed == i)
             for i, length in enumerate(self.lengths)
             if (needed == i).any()
         }
-        self._rows = {length: tokens // length for length in self._members}
+        self._rows = {length: tokens // length // multiple * multiple for length in self._members}
         self.steps = sum(-(-len(m) // self._rows[length]) for length, m in self._members.items())
 
     def dataset(self, start_step: int = 0, epochs: int | None = None) -> tf.data.Dataset:

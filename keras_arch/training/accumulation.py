@@ -16,28 +16,29 @@ def micro_batches(dataset, count):
     which the loss ignores, are no tokens.
 
     Args:
-        dataset: tf.data.Dataset of (inputs, targets [B, T], weights [B, T]), B static.
+        dataset: tf.data.Dataset of (inputs, targets [B, T], weights [B, T]).
         count: micro-batches per batch; divides B.
 
     Returns:
         Dataset of the same structure with B / count rows, weights float32.
 
     Raises:
-        ValueError: `count` is not positive, or B is unknown or not a multiple of `count`.
+        ValueError: `count` is not positive, or B not a multiple of `count`. Where B is only known
+            when a batch comes, TensorFlow says so then.
     """
     import tensorflow as tf
 
     if count < 1:
         raise ValueError(f"micro_batches must be positive; received {count}.")
     batch_size = dataset.element_spec[2].shape[0]
-    if batch_size is None or batch_size % count:
+    if batch_size is not None and batch_size % count:
         raise ValueError(
-            "the batch size must be known and a multiple of micro_batches; received "
+            "the batch size must be a multiple of micro_batches; received "
             f"batch_size={batch_size}, micro_batches={count}."
         )
 
     def split(tensor):
-        return tf.reshape(tensor, [count, batch_size // count, *tensor.shape[1:]])
+        return tf.stack(tf.split(tensor, count))
 
     def split_batch(inputs, targets, weights):
         weights = real_weights(targets, weights)

@@ -20,21 +20,23 @@ class Powers:
     def begin(self, base, limit):
         row = ops.zeros((1, self.slots), "float32")
         # Two entries of the state that are one tensor.
-        return ops.zeros((), "int32"), base * 0 + 1, {"a": row, "b": row}, base, limit
+        return ops.zeros((), "int32"), base * 0 + 1, {"both": {"a": row, "b": row}}, base, limit
 
     def running(self, i, power, rows, base, limit):
         return i < limit
 
     def body(self, i, power, rows, base, limit):
         column = ops.reshape(power, (1, 1))
-        rows = {
-            "a": write_slots(rows["a"], column, i, axis=1),
-            "b": write_slots(rows["b"], -column, i, axis=1),
+        # In another order than the old state's.
+        both = {
+            "b": write_slots(rows["both"]["b"], -column, i, axis=1),
+            "a": write_slots(rows["both"]["a"], column, i, axis=1),
         }
+        rows = {"both": both}
         return i + 1, power * base * self.weight, rows, base, limit
 
     def finish(self, i, power, rows, base, limit):
-        return i, rows["a"], rows["b"], None
+        return i, rows["both"]["a"], rows["both"]["b"], None
 
 
 def test_a_loop_runs_to_its_end_and_follows_variables():
@@ -57,6 +59,15 @@ def test_a_function_follows_variables():
     np.testing.assert_array_equal(ops.convert_to_numpy(run(x)), [[3.0, 3.0]])
     weight.assign(2 * np.eye(2, dtype="float32"))
     np.testing.assert_array_equal(ops.convert_to_numpy(run(x)), [[2.0, 4.0]])
+
+
+@pytest.mark.parametrize("nothing", [{}, {"c": {}}], ids=["empty", "nested"])
+def test_arguments_may_be_nested(nothing):
+    run = compile_function(lambda x, more: x + more["a"] * more["b"][0], [])
+    three = np.float32(3.0)
+    for x in (1.0, 2.0):
+        found = run(np.float32(x), {"a": np.float32(2.0), "b": (three,), **nothing})
+        assert float(found) == x + 6.0
 
 
 @pytest.mark.skipif(not TORCH, reason="of the programs that are traced for PyTorch")

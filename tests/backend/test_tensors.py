@@ -3,14 +3,15 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_arch.backend import compile_function, write_slots
+from keras_arch.backend import compile_function, read_slots, write_slots
+from tests.layers.gradients import gradients
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((2, 3, 7, 4), 2), ((2, 7), 1), ((7,), 0)])
 @pytest.mark.parametrize(("cursor", "time"), [(0, 7), (0, 1), (3, 2), (6, 1)])
-def test_writes_a_chunk_into_its_slots(shape, axis, cursor, time):
+def test_writes_a_chunk_into_its_slots_and_reads_it(shape, axis, cursor, time):
     random = np.random.default_rng(0)
     cache = random.normal(size=shape).astype("float32")
     chunk = random.normal(size=(*shape[:axis], time, *shape[axis + 1 :])).astype("float32")
@@ -22,6 +23,24 @@ def test_writes_a_chunk_into_its_slots(shape, axis, cursor, time):
     found = run(cache, chunk, np.int32(cursor))
     np.testing.assert_array_equal(ops.convert_to_numpy(found), expected)
     np.testing.assert_array_equal(cache, before)
+    run = compile_function(lambda *arrays: read_slots(*arrays, time, axis), [])
+    np.testing.assert_array_equal(ops.convert_to_numpy(run(found, np.int32(cursor))), chunk)
+
+
+def test_a_write_has_a_gradient():
+    cache, chunk = np.ones((2, 5, 3), "float32"), np.ones((2, 2, 3), "float32")
+    weight = np.random.default_rng(0).normal(size=cache.shape).astype("float32")
+
+    def loss(cache, chunk):
+        return ops.sum(
+            write_slots(cache, chunk, ops.convert_to_tensor(2), axis=1)
+            * ops.convert_to_tensor(weight)
+        )
+
+    of_cache, of_chunk = gradients(loss, [], [cache, chunk])
+    np.testing.assert_array_equal(of_chunk, weight[:, 2:4])
+    weight[:, 2:4] = 0.0
+    np.testing.assert_array_equal(of_cache, weight)
 
 
 @pytest.mark.skipif(not TENSORFLOW, reason="only TensorFlow has programs of open shapes")

@@ -13,7 +13,16 @@ import pytest
 from keras import ops
 
 import keras_arch as ka
-from tests.contracts.tiny import CONFIGS, V, build, logits, naive_greedy, stepped_logits
+from tests.contracts.tiny import (
+    CONFIGS,
+    V,
+    build,
+    context_of,
+    inputs_of,
+    logits,
+    naive_greedy,
+    stepped_logits,
+)
 
 ROOT = Path(__file__).parents[2]
 every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
@@ -76,7 +85,7 @@ def test_steps_equal_the_full_pass(config, chunks, token_ids, ragged):
 def test_ragged_generation_equals_naive(config):
     model = build(config)
     rows = [[1, 2, 3, 4, 5], [7], [9, 8, 7]]
-    generated = ka.generate(model, rows, max_new_tokens=10)
+    generated = ka.generate(model, rows, max_new_tokens=10, context=context_of(model, 3))
     np.testing.assert_array_equal(generated.token_ids, naive_greedy(model, rows, 10))
 
 
@@ -134,17 +143,43 @@ CHANGES = {
     "rotary_layout": "interleaved",
     "rotary_scaling": ka.layers.LinearScaling(4.0),
     "window": 2,
-    "order": 4,
+    "order": {"ngram": 4, "attention_seq2seq": "luong"},
     "bottleneck": 20,
+    "residual": None,
+    "recurrent_dropout": 0.5,
+    "normalise": None,
+    "encoder_width": 12,
+    "decoder_width": 20,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "cell": "gru",
+    "bidirectional": None,
+    "bridge": "copy",
+    "source_vocabulary_size": 40,
+    "attention": "general",
+    "attention_width": 5,
+    "normalised": None,
+    "coverage": None,
+    "input_feeding": None,
+    "max_source_length": 9,
+}
+#: (Model, field) -> what other fields must be for it to have an effect.
+BASES = {
+    ("attention_seq2seq", "window"): {"attention": "local", "window": 1},
+    ("attention_seq2seq", "max_source_length"): {"attention": "location", "max_source_length": 7},
+    ("attention_seq2seq", "input_feeding"): {"order": "luong"},
 }
 
 
 @pytest.mark.parametrize("name", ka.models.catalog)
 def test_every_config_field_has_an_effect(name, token_ids):
-    config = CONFIGS[name]
-    base = _observe(config, token_ids)
-    for field in dataclasses.fields(config):
+    plain = _observe(CONFIGS[name], token_ids)
+    for field in dataclasses.fields(CONFIGS[name]):
+        needed = BASES.get((name, field.name), {})
+        config = dataclasses.replace(CONFIGS[name], **needed)
+        base = _observe(config, token_ids) if needed else plain
         value = CHANGES[field.name]
+        value = value[name] if isinstance(value, dict) else value
         value = not getattr(config, field.name) if value is None else value
         changed = _observe(dataclasses.replace(config, **{field.name: value}), token_ids)
         assert any(
@@ -157,8 +192,7 @@ def _observe(config, token_ids):
     """What a config can change: weights, initial scale, outputs, training outputs, the limit."""
     initial = ka.models.builder(config)(config)
     model = build(config)
-    values = {"token_ids": token_ids, "valid": np.ones(token_ids.shape, "bool")}
-    trained = ops.convert_to_numpy(model(values, training=True))
+    trained = ops.convert_to_numpy(model(inputs_of(model, token_ids), training=True))
     limit = ka.generation.Stepper(model).context_length
     scale = ops.convert_to_numpy(initial.weights[0]).std().round(2)
     shapes = [np.sum([np.prod(w.shape) for w in model.weights]), len(model.weights)]
@@ -169,11 +203,12 @@ def _observe(config, token_ids):
 def test_one_batch_is_learned(config, token_ids):
     model = ka.models.builder(config)(config)
     model.compile(
-        optimizer=keras.optimizers.Adam(1e-2),
+        optimizer=keras.optimizers.Adam(0.05),
         loss=ka.objectives.TokenCrossentropy(),
     )
     valid = np.ones(token_ids.shape, "bool")
     inputs, targets, weights = ka.objectives.next_token(token_ids, valid)
+    inputs |= context_of(model, 3)
     arguments = {"sample_weight": weights, "batch_size": 3, "verbose": 0}
     history = model.fit(inputs, targets, epochs=80, shuffle=False, **arguments)
     losses = history.history["loss"]

@@ -10,6 +10,8 @@ V = 31
 CONTEXT = 24
 
 _SHAPE = {"vocabulary_size": V, "width": 16, "layers": 2, "heads": 4, "context_length": CONTEXT}
+_RECURRENT = {"vocabulary_size": V, "width": 16, "layers": 2}
+_PAIRS = {"vocabulary_size": V, "width": 16, "encoder_width": 8, "decoder_width": 16}
 
 #: Label -> config; the label starts with the model's name in the catalog.
 CONFIGS = {
@@ -26,6 +28,12 @@ CONFIGS = {
         rotary_scaling=ka.layers.YarnScaling(4.0, context_length=8, beta_fast=4.0),
     ),
     "ngram": ka.models.NGramConfig(vocabulary_size=V, order=3, width=8, bottleneck=16),
+    "rnn_lm": ka.models.RNNLMConfig(**_RECURRENT, residual=True),
+    "lstm_lm": ka.models.LSTMLMConfig(**_RECURRENT),
+    "lstm_lm-normalised": ka.models.LSTMLMConfig(**_RECURRENT, normalise=True, tied=False),
+    "gru_lm": ka.models.GRULMConfig(**_RECURRENT),
+    "seq2seq": ka.models.Seq2SeqConfig(**_PAIRS),
+    "attention_seq2seq": ka.models.AttentionSeq2SeqConfig(**_PAIRS),
 }
 
 
@@ -38,17 +46,32 @@ def build(config, seed=0, scale=0.4, **options):
     return model
 
 
-def logits(model, token_ids, valid=None):
-    """Returns the model's logits as numpy."""
+def context_of(model, rows):
+    """Returns what the model's context inputs get, by name; {} where it has none."""
+    if "source_ids" not in {tensor.name for tensor in model.inputs}:
+        return {}
+    source_ids = np.random.default_rng(2).integers(0, V, (rows, 5)).astype("int32")
+    # Pads on the right, none, pads on the left and inside.
+    source_valid = np.array([[1, 1, 1, 0, 0], [1] * 5, [0, 1, 0, 1, 1]], "bool")
+    return {"source_ids": source_ids, "source_valid": np.resize(source_valid, (rows, 5))}
+
+
+def inputs_of(model, token_ids, valid=None):
+    """Returns all inputs of the model, by name."""
     token_ids = np.asarray(token_ids, "int32")
     valid = np.ones(token_ids.shape, "bool") if valid is None else np.asarray(valid)
-    return keras.ops.convert_to_numpy(model({"token_ids": token_ids, "valid": valid}))
+    return {"token_ids": token_ids, "valid": valid, **context_of(model, len(token_ids))}
+
+
+def logits(model, token_ids, valid=None):
+    """Returns the model's logits as numpy."""
+    return keras.ops.convert_to_numpy(model(inputs_of(model, token_ids, valid)))
 
 
 def stepped_logits(model, token_ids, valid, chunks, context=None):
     """Returns the logits that a `Stepper` gives for chunks of these sizes, put together."""
     stepper = ka.generation.Stepper(model)
-    context = context or {}
+    context = context or context_of(model, len(token_ids))
 
     def run(token_ids, valid, *values):
         state = stepper.start(token_ids.shape[0], CONTEXT, dict(zip(context, values, strict=True)))
@@ -64,7 +87,7 @@ def stepped_logits(model, token_ids, valid, chunks, context=None):
     return keras.ops.convert_to_numpy(run(token_ids, valid, *context.values()))
 
 
-def naive_greedy(model, rows, new):
+def naive_greedy(model, rows, new, context=None):
     """Generates by running the whole model again for each token."""
     lengths = np.array([len(row) for row in rows])
     token_ids = np.zeros((len(rows), CONTEXT), "int32")
@@ -74,7 +97,8 @@ def naive_greedy(model, rows, new):
     for n in range(new):
         # Padded on the right to one shape: a token does not see what follows it.
         valid = np.arange(CONTEXT)[None] < lengths[:, None] + n
-        scores = model.predict_on_batch({"token_ids": token_ids, "valid": valid})
+        inputs = {**inputs_of(model, token_ids, valid), **(context or {})}
+        scores = model.predict_on_batch(inputs)
         chosen = scores[every_row, lengths + n - 1].argmax(axis=-1)
         token_ids[every_row, lengths + n] = chosen
     return np.stack([row[k : k + new] for row, k in zip(token_ids, lengths, strict=True)])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_arch.generation.speculate import accept, draw, insert
+from keras_arch.generation.acceptance import accept, draw, insert
 
 
 def numpy(x):

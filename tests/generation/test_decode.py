@@ -59,7 +59,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def model():
-    return build(CONFIGS["gpt2"])
+    return build(dataclasses.replace(CONFIGS["gpt2"], layers=1))
 
 
 def arguments(rows, sampler, new=8, pads=0, stop_ids=(), **options):
@@ -151,6 +151,30 @@ def test_the_limit_ends_the_loop(model):
     np.testing.assert_array_equal(token_ids[:, :3], naive_greedy(model, ROWS, 3))
     assert not token_ids[:, 3:].any()
     assert not log_probabilities[:, 3:].any()
+
+
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX hides its loop from Python")
+def test_the_loop_ends_when_all_rows_have_stopped(model):
+    rows = [[1, 2, 3], [4]]
+    stops = [int(i) for i in ka.generate(model, rows, 16).token_ids[:, 2]]
+    stepper = Stepper(model)
+    sizes = []
+    step = stepper.step
+
+    def counting(token_ids, *rest):
+        sizes.append(token_ids.shape[1])
+        return step(token_ids, *rest)
+
+    stepper.step = counting
+    token_ids, valid = pad_left(rows, 4)
+    arrays = [keras.ops.convert_to_tensor(x) for x in (token_ids, valid)]
+    limit, seed = keras.ops.convert_to_tensor(np.int32(16)), keras.ops.zeros((2,), "int32")
+    stops = keras.ops.convert_to_tensor(np.array(stops, "int32"))
+    _, live, _ = decode(stepper, *arrays, 16, limit, Greedy(), seed, stops)
+    longest = keras.ops.convert_to_numpy(live).sum(axis=1).max()
+    assert longest <= 3
+    # The prompt in one pass, then one token at a time and none in vain.
+    assert sizes == [3] + [1] * longest
 
 
 class Spy(Greedy):

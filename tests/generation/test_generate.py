@@ -1,27 +1,20 @@
 import dataclasses
-import gc
-import resource
-import sys
-import weakref
-from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 
 import keras_arch as ka
-from keras_arch.generation import Greedy, RepetitionPenalty, Sample, Temperature, TopK
+from keras_arch.generation import Greedy, Sample, Temperature, TopK
 from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, logits
 
-# The package shows the function under the module's name.
-GENERATE = sys.modules["keras_arch.generation.generate"]
 ROWS = [[1, 2, 3, 4, 5], [7], [9, 8, 7]]
 SAMPLE = Sample(Temperature(0.9), TopK(12))
 
 
 @pytest.fixture(scope="module")
 def model():
-    return build(CONFIGS["gpt2"])
+    return build(dataclasses.replace(CONFIGS["gpt2"], layers=1))
 
 
 @pytest.mark.parametrize("sampler", [Greedy(), SAMPLE], ids=["greedy", "sample"])
@@ -89,134 +82,6 @@ def test_rows_end_with_any_of_the_stop_ids(model):
         np.testing.assert_array_equal(row[:length], unstopped[:length])
         np.testing.assert_array_equal(kept, np.arange(12) < length)
         assert not row[length:].any()
-
-
-@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX hides its loop from Python")
-def test_the_loop_ends_when_all_rows_have_stopped(model, monkeypatch):
-    rows = [[1, 2, 3], [4]]
-    stops = [int(i) for i in ka.generate(model, rows, 16).token_ids[:, 2]]
-    stepper = ka.generation.Stepper(model)
-    sizes = []
-    step = stepper.step
-
-    def counting(token_ids, *rest):
-        sizes.append(token_ids.shape[1])
-        return step(token_ids, *rest)
-
-    stepper.step = counting
-    decode = sys.modules["keras_arch.generation.decode"].decode
-    token_ids, valid = GENERATE.pad_left(rows, 4)
-    arrays = [keras.ops.convert_to_tensor(x) for x in (token_ids, valid)]
-    limit, seed = keras.ops.convert_to_tensor(np.int32(16)), keras.ops.zeros((2,), "int32")
-    stops = keras.ops.convert_to_tensor(np.array(stops, "int32"))
-    _, live, _ = decode(stepper, *arrays, 16, limit, Greedy(), seed, stops)
-    longest = keras.ops.convert_to_numpy(live).sum(axis=1).max()
-    assert longest <= 3
-    # The prompt in one pass, then one token at a time and none in vain.
-    assert sizes == [3] + [1] * longest
-
-
-@pytest.fixture
-def traces(monkeypatch):
-    calls = []
-    begin = GENERATE.Decode.begin
-
-    def counting(*arguments):
-        calls.append(1)
-        return begin(*arguments)
-
-    monkeypatch.setattr(GENERATE.Decode, "begin", counting)
-    return calls
-
-
-def test_lengths_of_one_bucket_share_a_program(traces):
-    model = build(CONFIGS["gpt2"])
-    for length in range(6, 11):
-        ka.generate(model, [[1] * length], max_new_tokens=length)
-    assert len(traces) == 1
-    ka.generate(model, [[1] * 3] * 2, 5)
-    assert len(traces) == 2
-
-
-def test_equal_samplers_share_a_program(traces):
-    model = build(dataclasses.replace(CONFIGS["gpt2"], layers=1))
-    for k in (3, 3, 4):
-        ka.generate(model, ROWS, 4, Sample(RepetitionPenalty(1.2), TopK(k)), stop_ids=[k])
-    assert len(traces) == 2
-
-
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="reads TensorFlow and JAX programs")
-def test_no_weight_is_a_constant_of_the_program(monkeypatch):
-    programs = []
-    compile_loop = GENERATE.compile_loop
-
-    def spy(*arguments):
-        programs.append(compile_loop(*arguments))
-        return programs[-1]
-
-    monkeypatch.setattr(GENERATE, "compile_loop", spy)
-    config = dataclasses.replace(CONFIGS["gpt2"], layers=1, vocabulary_size=50_000)
-    model = build(config)
-    sampler = Sample(RepetitionPenalty(1.2), TopK(5))
-    ka.generate(model, [[1, 2]], 4, sampler)
-    arrays = [np.zeros((1, 16), "int32"), np.ones((1, 16), "bool"), np.int32(4)]
-    arrays += [np.zeros(2, "int32"), np.zeros(0, "int32")]
-    # The embedding's table has 50,000 x 16 numbers.
-    assert _constant_bytes(programs[0], arrays) < 50_000 * 16
-
-
-def _constant_bytes(program, arrays):
-    """Counts what a compiled function holds besides its arguments and variables."""
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        specs = [tf.TensorSpec(np.shape(array), array.dtype) for array in arrays]
-        traced = tf.function(program, autograph=False).get_concrete_function(*specs)
-        nodes = [*traced.graph.as_graph_def().node]
-        nodes += [n for f in traced.graph.as_graph_def().library.function for n in f.node_def]
-        assert any("While" in node.op for node in nodes)
-        return sum(node.ByteSize() for node in nodes if node.op == "Const")
-    import jax
-
-    jaxpr = jax.make_jaxpr(lambda *arrays: program(*arrays))(*arrays)
-    inner = [e.params["jaxpr"] for e in jaxpr.eqns if "jaxpr" in e.params]
-    assert inner
-    return sum(np.asarray(constant).nbytes for each in inner for constant in each.consts)
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux' own count")
-def test_memory_does_not_grow():
-    model = build(dataclasses.replace(CONFIGS["gpt2"], layers=1))
-
-    def resident():
-        gc.collect()
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-    for call in range(250):
-        if call == 50:
-            before = resident()
-        ka.generate(model, [[1]], 1)
-    assert resident() - before < 5e6
-
-
-def test_programs_follow_the_weights(traces):
-    model, other = build(CONFIGS["gpt2"], seed=1), build(CONFIGS["gpt2"], seed=2)
-    ka.generate(model, ROWS, 10)
-    seen = len(traces)
-    model.set_weights(other.get_weights())
-    changed = ka.generate(model, ROWS, 10)
-    if keras.backend.backend() != "torch":
-        assert len(traces) == seen
-    np.testing.assert_array_equal(changed.token_ids, ka.generate(other, ROWS, 10).token_ids)
-
-
-def test_programs_go_with_their_model():
-    model = build(CONFIGS["gpt2"])
-    ka.generate(model, ROWS, 2)
-    gone = weakref.ref(model)
-    del model
-    gc.collect()
-    assert gone() is None
 
 
 class Letters:

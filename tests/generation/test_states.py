@@ -7,8 +7,15 @@ from keras import ops
 
 import keras_arch as ka
 from keras_arch.backend import compile_function
-from keras_arch.generation.states import check_rewind, find_slot_axes, rewind, take_rows
+from keras_arch.generation.states import (
+    LENGTHS,
+    check_rewind,
+    find_slot_axes,
+    rewind,
+    take_rows,
+)
 from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, logits
+from tests.generation import encoder_decoder
 
 PROMPT_VALID = np.arange(5) >= np.array([[0], [2], [4], [0]])
 # Rows that drop all of 3 tokens, 1 of 2 and none, and one that had ended.
@@ -56,9 +63,29 @@ def test_rows_are_taken_with_all_they_remember():
 
 
 def test_slot_axes_are_those_that_grow_with_the_length():
-    axes = find_slot_axes(ka.layers.SelfAttention(2, 4, name="attention"))
-    assert axes == {"key": 1, "value": 1, "segment": 1}
-    assert find_slot_axes(ka.layers.TokenPositions()) == {"count": -1, "segment": -1}
+    def axes(layer):
+        return find_slot_axes(*(layer.start(1, length) for length in LENGTHS))
+
+    found = axes(ka.layers.SelfAttention(2, 4, name="attention"))
+    assert found == {"key": 1, "value": 1, "segment": 1}
+    assert axes(ka.layers.TokenPositions()) == {"count": -1, "segment": -1}
+
+
+def test_memory_stays_where_it_is():
+    stepper = ka.generation.Stepper(encoder_decoder.build())
+    assert stepper.slot_axes["cross"] == {}
+    check_rewind(stepper)
+    context = {n: ops.convert_to_tensor(x) for n, x in encoder_decoder.padded().items()}
+    state = stepper.start(3, CONTEXT, context)
+    moved = take_rows(state, ops.convert_to_tensor(np.array([0, 0, 1, 1, 2, 2], "int32")), 3)
+    assert moved["layers"]["cross"]["memory"] is state["layers"]["cross"]["memory"]
+    ids = ops.convert_to_tensor(np.array([[5], [6]] * 3, "int32"))
+    found, _ = stepper.step(ids, ops.ones_like(ids, "bool"), moved)
+    for entry in (0, 1):
+        alone = ids[entry::2]
+        expected, _ = stepper.step(alone, ops.ones_like(alone, "bool"), state)
+        pair = map(ops.convert_to_numpy, (found[entry::2], expected))
+        np.testing.assert_allclose(*pair, atol=1e-5)
 
 
 @keras.saving.register_keras_serializable(package="keras_arch_tests")

@@ -7,11 +7,15 @@ import keras
 import numpy as np
 
 from keras_arch import layers
-from tests.layers import rows
+from tests.layers import rows, sources
 
 TOKEN_IDS = np.arange(rows.BATCH * rows.TIME, dtype="int32").reshape(rows.BATCH, rows.TIME) % 11
 #: What attention takes.
 ATTENTION_INPUTS = (rows.inputs(), rows.POSITIONS, rows.VALID)
+#: What attention over a memory takes.
+CONTEXT_INPUTS = (rows.inputs(), np.nan_to_num(sources.memory(rows.WIDTH)), sources.VALID)
+#: What recurrent decoders with attention take.
+DECODER_INPUTS = (rows.inputs(), rows.VALID, *CONTEXT_INPUTS[1:])
 
 
 def attention(**options):
@@ -43,6 +47,18 @@ def norm(**options):
     return keras.layers.LayerNormalization(epsilon=1e-6, **options)
 
 
+def recurrent(layer, **options):
+    return layer(
+        5,
+        recurrent_dropout=0.1,
+        normalise=True,
+        reverse=True,
+        kernel_initializer="he_normal",
+        recurrent_initializer=keras.initializers.RandomNormal(),
+        **options,
+    )
+
+
 def decoder_block(**options):
     return layers.DecoderBlock(
         layers.PreNorm(attention(), norm(), 0.2),
@@ -52,22 +68,60 @@ def decoder_block(**options):
 
 
 EXAMPLES = {
+    "AdditiveAttention": (
+        lambda **o: layers.AdditiveAttention(7, True, True, True, "he_normal", **o),
+        (*CONTEXT_INPUTS, abs(rows.normal(rows.BATCH, rows.TIME, sources.LENGTH, seed=8))),
+    ),
     "AlibiBias": (lambda **o: layers.AlibiBias(3, **o), (rows.POSITIONS,)),
+    "BahdanauDecoder": (
+        lambda **o: layers.BahdanauDecoder(
+            layers.AdditiveAttention(7, coverage=True),
+            [layers.GRU(5, name="bottom"), layers.LSTM(6, name="top")],
+            4,
+            "he_normal",
+            **o,
+        ),
+        DECODER_INPUTS,
+    ),
     "CausalLMHead": (
         lambda **o: layers.CausalLMHead(11, True, 5.0, "he_normal", **o),
         (rows.inputs(),),
     ),
     "DecoderBlock": (decoder_block, ATTENTION_INPUTS),
+    "ElmanRNN": (
+        lambda **o: recurrent(layers.ElmanRNN, activation="relu", **o),
+        (rows.inputs(), rows.VALID),
+    ),
     "FeedForward": (feedforward, (rows.inputs(),)),
     "FixedWindow": (lambda **o: layers.FixedWindow(3, **o), (rows.inputs(), rows.VALID)),
+    "GRU": (lambda **o: recurrent(layers.GRU, **o), (rows.inputs(), rows.VALID)),
     "GatedFeedForward": (
         lambda **o: layers.GatedFeedForward(12, "silu", False, 0.1, "he_normal", "ones", **o),
         (rows.inputs(),),
     ),
+    "LSTM": (lambda **o: recurrent(layers.LSTM, **o), (rows.inputs(), rows.VALID)),
     "LayerNorm": (lambda **o: layers.LayerNorm(1e-4, False, **o), (rows.inputs(),)),
     "LearnedPositions": (
         lambda **o: layers.LearnedPositions(7, 8, keras.initializers.RandomNormal(), **o),
         (rows.POSITIONS,),
+    ),
+    "LocalAttention": (
+        lambda **o: layers.LocalAttention(2, 3, True, "he_normal", **o),
+        CONTEXT_INPUTS,
+    ),
+    "LocationAttention": (
+        lambda **o: layers.LocationAttention(7, "he_normal", **o),
+        CONTEXT_INPUTS,
+    ),
+    "LuongDecoder": (
+        lambda **o: layers.LuongDecoder(
+            layers.MultiplicativeAttention(True), [layers.GRU(5)], 4, False, "he_normal", **o
+        ),
+        DECODER_INPUTS,
+    ),
+    "MultiplicativeAttention": (
+        lambda **o: layers.MultiplicativeAttention(True, "he_normal", **o),
+        CONTEXT_INPUTS,
     ),
     "ParallelBlock": (
         lambda **o: layers.ParallelBlock(attention(), feedforward(), norm(), 0.3, **o),

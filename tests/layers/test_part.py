@@ -21,8 +21,8 @@ def test_every_public_layer_has_an_example():
         for name, value in vars(layers).items()
         if isinstance(value, type) and issubclass(value, keras.layers.Layer)
     }
-    # `Residual` is what the three orders share.
-    assert public - {"Part", "Residual"} == set(EXAMPLES)
+    # What others share.
+    assert public - {"AttentionDecoder", "ContextAttention", "Part", "Residual"} == set(EXAMPLES)
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
@@ -90,6 +90,8 @@ def test_a_fresh_process_loads_all_layers_without_custom_objects(tmp_path):
 def test_parts_are_the_layers_among_the_arguments():
     layer = EXAMPLES["DecoderBlock"][0]()
     assert layer.parts() == [layer.attention, layer.feedforward]
+    layer = EXAMPLES["BahdanauDecoder"][0]()
+    assert layer.parts() == [layer.attention, *layer.cells]
     assert EXAMPLES["TokenPositions"][0]().parts() == []
 
 

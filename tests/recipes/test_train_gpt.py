@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import types
 
 import keras
 import numpy as np
@@ -23,15 +24,20 @@ TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
 def recipe(monkeypatch):
     """The recipe as a module, with the export (tested in tests/serving) noted down instead."""
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    module = importlib.import_module("train_gpt")
+    names = ("training_run", "language_model", "train_gpt")
+    shared, road, module = map(importlib.import_module, names)
     exports = []
     monkeypatch.setattr(
-        module,
+        road,
         "export_model",
         lambda folder, max_new_tokens: exports.append((folder, max_new_tokens)),
     )
-    module.exports = exports
-    return module
+    return types.SimpleNamespace(
+        main=road.main,
+        command_to_go_on=shared.command_to_go_on,
+        Settings=module.Settings,
+        exports=exports,
+    )
 
 
 @pytest.fixture

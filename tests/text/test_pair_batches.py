@@ -50,6 +50,12 @@ def test_each_pair_comes_once_an_epoch():
 def test_shapes_are_few_and_of_one_size():
     shapes = {targets.shape for _, targets, _ in batches_of().dataset(epochs=1)}
     assert shapes == {(10, 4), (5, 8), (2, 16)}
+    doubled = batches_of(tokens=50, multiple=2)
+    assert {targets.shape for _, targets, _ in doubled.dataset(epochs=1)} == {
+        (12, 4),
+        (6, 8),
+        (2, 16),
+    }
 
 
 def test_a_row_has_the_shortest_length_that_holds_it():
@@ -86,7 +92,8 @@ def test_without_a_seed_short_rows_come_first():
         ({"sources": SOURCES[1:]}, "as many rows, at least one; received 49 and 50"),
         ({"sources": [[]], "targets": [[3]]}, "not be empty; received 0 and 1 tokens in row 0"),
         ({"sources": [[3]], "targets": [[3] * 16]}, "at most 16 .* received 1 and 17 in row 0"),
-        ({"tokens": 15}, "tokens must be at least 16, the largest length in use; .*tokens=15"),
+        ({"tokens": 15}, "tokens must be at least 16, multiple=1 rows of the largest .*tokens=15"),
+        ({"tokens": 40, "multiple": 3}, "at least 48, multiple=3 rows .*tokens=40"),
         ({"seed": -1}, "seed must not be negative; received seed=-1"),
     ],
 )

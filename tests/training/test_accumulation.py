@@ -78,10 +78,13 @@ def test_refuses_a_count_that_does_not_divide(count):
         micro_batches(tiny.dataset(), count)
 
 
-def test_refuses_an_unknown_batch_size():
+def test_an_unknown_batch_size_is_checked_when_a_batch_comes():
     data = tf.data.Dataset.from_tensor_slices(tiny.batch(0)).batch(2)
-    with pytest.raises(ValueError, match="batch_size=None"):
-        micro_batches(data, 2)
+    assert data.element_spec[2].shape[0] is None
+    rows = [weights.shape[0] for _, _, weights in micro_batches(data, 2)]
+    assert rows == [1] * len(tiny.batch(0)[2])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        list(micro_batches(data, 3))
 
 
 def test_evaluation_of_sums_is_the_mean_over_all_tokens():

@@ -1,0 +1,73 @@
+"""Where a decoder looks: attention weights of a model, and a picture of them."""
+
+import numpy as np
+from keras import ops
+
+from keras_arch.generation.graph import Ref, fill, read_graph
+from keras_arch.layers import AttentionDecoder, ContextAttention
+
+INK = "#444444"
+
+
+def attention_weights(model, inputs):
+    """Returns the weights by which the decoders of a functional model attend to its source.
+
+    Args:
+        model: A functional model with layers that are `AttentionDecoder` or `ContextAttention`.
+        inputs: Dict of arrays, by the names of the model's inputs.
+
+    Returns:
+        Dict from the layer's name to float32 numpy `[B, T, S]`.
+
+    Raises:
+        ValueError: If the model has no such layer, or `inputs` not its inputs.
+    """
+    graph = read_graph(model)
+    calls = [c for c in graph.calls if isinstance(c.layer, AttentionDecoder | ContextAttention)]
+    if not calls:
+        raise ValueError(f"the model {model.name!r} has no layer that attends to a source.")
+    if sorted(inputs) != sorted(graph.inputs):
+        raise ValueError(f"inputs must hold {sorted(graph.inputs)}; received {sorted(inputs)}.")
+    values = {Ref(name, 0, 0): ops.convert_to_tensor(x) for name, x in inputs.items()}
+    weights = {}
+    for call in graph.calls:
+        if call in calls:
+            arguments, keywords = fill((call.arguments, call.keywords), values)
+            found = call.layer.attention_weights(*arguments, **keywords)
+            weights[call.layer.name] = ops.convert_to_numpy(found)
+        call.run(values)
+    return weights
+
+
+def plot_alignment(weights, source, target, path):
+    """Writes a PNG, the heat map of an alignment: target tokens downwards, the source's across.
+
+    Args:
+        weights: float `[T, S]`, between 0 and 1.
+        source: S strings.
+        target: T strings.
+        path: File to write.
+
+    Raises:
+        ValueError: If the shape of `weights` is not that of the tokens.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    weights = np.asarray(weights, "float32")
+    if weights.shape != (len(target), len(source)):
+        raise ValueError(
+            f"weights must have shape [T, S] = {(len(target), len(source))}, of target and source; "
+            f"received {weights.shape}."
+        )
+    size = (1.5 + 0.4 * len(source), 1.5 + 0.35 * len(target))
+    figure = Figure(figsize=size, dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_xticks(range(len(source)), source, rotation=90)
+    axes.set_yticks(range(len(target)), target)
+    axes.xaxis.tick_top()
+    axes.spines[:].set_visible(False)
+    axes.tick_params(colors=INK, labelsize=9, length=0)
+    figure.savefig(path, format="png")

@@ -1,0 +1,174 @@
+"""What every recipe that trains shares: settings, the model's compilation, the command line."""
+
+import dataclasses
+import json
+import pathlib
+import shlex
+import sys
+from typing import Literal
+
+import keras
+import tyro
+
+import keras_arch as ka
+from keras_arch.checks import check_positive
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+    """Settings of a training; each is a flag. `check` names what is wrong, before it begins.
+
+    A recipe adds the fields of its data and models, and `config`.
+    """
+
+    run_folder: pathlib.Path = pathlib.Path("runs/mine")  # Where everything goes
+    overwrite: bool = False  # Remove an earlier run in that folder and start again
+    accumulate: int = 1  # Micro-batches per update, to save memory
+    steps: int = 2000  # Updates
+    evaluate_every: int = 250  # Updates between evaluations, each with a checkpoint
+    patience: int = 0  # Evaluations without improvement before it stops; 0: never
+    learning_rate: float = 1e-3  # Peak of the learning rate
+    minimum_learning_rate: float = 1e-4  # Learning rate after the last update
+    warmup_steps: int = 100  # Updates until the peak
+    beta_2: float = 0.99  # Decay of AdamW's second moment
+    weight_decay: float = 0.1  # AdamW's weight decay, on matrices
+    clip: float = 1.0  # Largest norm of the gradient
+    label_smoothing: float = 0.0  # Probability spread over the vocabulary in the training targets
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"  # Numbers to compute with
+    strategy: Literal["auto", "one", "mirrored", "multiworker", "tpu"] = "auto"  # Devices
+    jit_compile: Literal["auto", "yes", "no"] = "auto"  # XLA; auto: where it works
+    seed: int = 1337  # Seed of weights, data order, dropout and samples
+
+    def check(self, strategy):
+        """Raises ValueError for settings that cannot be trained with."""
+        ka.training.check_steps(self.steps, self.evaluate_every)
+        check_positive(accumulate=self.accumulate)
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be in [0, 2**32); received seed={self.seed}.")
+        if self.patience < 0:
+            raise ValueError(f"patience must not be negative; received patience={self.patience}.")
+        self.optimizer(self.schedule())
+        self.loss()
+        self.jit(strategy)
+
+    def config(self, vocabulary_size):
+        """Returns the model's configuration."""
+        raise NotImplementedError
+
+    def trained(self, model):
+        """Returns the model to compile and fit, which trains the weights of `model`."""
+        return model
+
+    def schedule(self):
+        """Returns the learning rate schedule."""
+        return ka.training.WarmupCosine(
+            self.learning_rate,
+            self.minimum_learning_rate,
+            self.warmup_steps,
+            self.steps,
+            self.accumulate,
+        )
+
+    def optimizer(self, schedule):
+        """Returns the optimizer."""
+        return ka.training.AdamW(
+            schedule,
+            weight_decay=self.weight_decay,
+            beta_2=self.beta_2,
+            global_clipnorm=self.clip,
+            gradient_accumulation_steps=self.accumulate if self.accumulate > 1 else None,
+        )
+
+    def loss(self):
+        """Returns the loss of one micro-batch."""
+        return ka.objectives.TokenCrossentropy(
+            self.label_smoothing, reduction="sum" if self.accumulate > 1 else "token_mean"
+        )
+
+    def jit(self, strategy):
+        """Returns what `compile` takes as `jit_compile`."""
+        return strategy.jit_compile({"auto": "auto", "yes": True, "no": False}[self.jit_compile])
+
+
+def train_in_folder(settings, strategy, data, run):
+    """Opens the run folder and trains, or goes on; prints the report, of a finished run too.
+
+    Args:
+        settings: A `TrainingSettings` that was checked.
+        strategy: `keras_arch.training.Strategy`.
+        data: JSON-like, what the run trains on; a run can only go on with the same.
+        run: Function of the run folder that trains and returns the report.
+    """
+    asked = dataclasses.asdict(settings) | {"backend": keras.backend.backend(), "corpus": data}
+    folder_path, overwrite = asked.pop("run_folder"), asked.pop("overwrite")
+    with ka.training.shared_run_folder(strategy, folder_path, asked, overwrite) as folder:
+        report = folder.report() or run(folder)
+    if strategy.chief:
+        print(json.dumps(report, indent=2))
+
+
+def make_model(settings, strategy, schedule, vocabulary_size):
+    """Returns the model, and the compiled one that trains its weights; mostly they are one."""
+    config = settings.config(vocabulary_size)
+    with strategy.scope(), ka.training.precision(settings.precision):
+        model = ka.models.builder(config)(config)
+    trained = settings.trained(strategy.trainable(model))
+    with strategy.scope():
+        trained.compile(
+            settings.optimizer(schedule),
+            settings.loss(),
+            weighted_metrics=[ka.objectives.TokenNats(name="nats")],
+            jit_compile=settings.jit(strategy),
+        )
+    return model, trained
+
+
+def fit(settings, strategy, folder, trained, schedule, make_data, validation):
+    """Trains; returns `(progress, row)` as `keras_arch.training.fit` does."""
+    with strategy.scope():
+        return ka.training.fit(
+            trained,
+            make_data,
+            strategy.batches(validation),
+            folder,
+            schedule=schedule,
+            steps=settings.steps,
+            evaluate_every=settings.evaluate_every,
+            micro_batches=settings.accumulate,
+            patience=settings.patience,
+            chief=strategy.chief,
+        )
+
+
+def save_model(model, progress, folder):
+    """Writes the model and its learning curves into the run folder."""
+    names = ", ".join(folder.settings["corpus"]["files"][:3])
+    title = f"{model.name} on {names}, {keras.backend.backend()}"
+    ka.training.plot_curves(progress, folder / "curves.png", title)
+    with ka.training.replacing(folder / "model.keras") as temporary:
+        model.save(temporary)
+
+
+def command(main, settings_class, description):
+    """Runs a recipe from the command line: its flags are the fields of `settings_class`.
+
+    Args:
+        main: Function of the settings.
+        settings_class: A `TrainingSettings`.
+        description: What `--help` says.
+    """
+    settings = tyro.cli(settings_class, description=description)
+    try:
+        with ka.training.interruptible():
+            main(settings)
+    except ka.training.Interrupted as stop:
+        print(f"\n{stop}. To go on from the last checkpoint: {command_to_go_on(sys.argv)}")
+        sys.exit(stop.code)
+    except (ValueError, OSError, ka.training.NonFiniteLossError) as error:
+        sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: {error}")
+
+
+def command_to_go_on(arguments):
+    """Returns the command that resumes the run which these arguments began."""
+    kept = [a for a in arguments if a not in ("--overwrite", "--no-overwrite")]
+    return shlex.join(["python", *kept])

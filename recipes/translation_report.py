@@ -1,0 +1,105 @@
+"""What a translator can do: BLEU of greedy decoding and of beam search, by length of the source."""
+
+import csv
+import io
+import time
+
+import sacrebleu
+
+import keras_arch as ka
+
+#: Words of a source: from, to.
+LENGTHS = ((1, 9), (10, 12), (13, 15), (16, None))
+ROWS = 100
+
+
+def evaluate(model, tokenizer, pairs, search):
+    """Returns the figures for the report, and the translations by search, in the pairs' order.
+
+    Args:
+        model: A trained model from `source_ids`, `source_valid`, `token_ids` and `valid`.
+        tokenizer: Of both languages, with the roles "begin" and "end".
+        pairs: `keras_arch.text.Pairs` with the references.
+        search: A `BeamSearch`.
+    """
+    translations, seconds = {}, {}
+    for name, how in (("greedy", None), (f"beam {search.width}", search)):
+        begin = time.perf_counter()
+        translations[name] = translate(model, tokenizer, pairs.sources, how)
+        seconds[name] = round(time.perf_counter() - begin, 3)
+    bleu = sacrebleu.metrics.BLEU()
+    figures = {
+        "bleu": {
+            name: round(bleu.corpus_score(texts, [pairs.targets]).score, 2)
+            for name, texts in translations.items()
+        },
+        "bleu_by_source_words": {
+            name: bleu_by_length(texts, pairs) for name, texts in translations.items()
+        },
+        "bleu_signature": str(bleu.get_signature()),
+        "decode_seconds": seconds,
+    }
+    print_table(figures)
+    return figures, translations
+
+
+def translate(model, tokenizer, texts, search=None, max_new_tokens=64):
+    """Returns the translations of texts, by a `BeamSearch` or else greedily."""
+    sources = [tokenizer.encode(text) for text in texts]
+    # Rows of like length together: a batch takes as long as its longest row.
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    begin, end = (tokenizer.special_ids[role] for role in ("begin", "end"))
+    found = [""] * len(sources)
+    for first in range(0, len(order), ROWS):
+        rows = order[first : first + ROWS]
+        options = {
+            "prompts": [[begin]] * len(rows),
+            "max_new_tokens": max_new_tokens,
+            "stop_ids": [end],
+            "context": {"source_ids": [sources[i] for i in rows]},
+        }
+        if search is None:
+            generated = ka.generate(model, **options)
+            ids, valid = generated.token_ids, generated.valid
+        else:
+            generated = ka.generation.generate_beams(model, search=search, **options)
+            ids, valid = generated.token_ids[:, 0], generated.valid[:, 0]
+        for i, row, real in zip(rows, ids, valid, strict=True):
+            found[i] = tokenizer.decode([token for token in row[real] if token != end]).strip()
+    return found
+
+
+def bleu_by_length(texts, pairs):
+    """Returns BLEU by the number of words in the source; groups without a pair are left out."""
+    bleu = sacrebleu.metrics.BLEU(effective_order=True)
+    scores = {}
+    for low, high in LENGTHS:
+        group = [
+            (text, target)
+            for text, source, target in zip(texts, *pairs, strict=True)
+            if low <= len(source.split()) <= (high or len(source))
+        ]
+        if group:
+            texts_of, targets_of = zip(*group, strict=True)
+            name = f"{low}-{high}" if high else f"{low}-"
+            scores[name] = round(bleu.corpus_score(texts_of, [targets_of]).score, 2)
+    return scores
+
+
+def print_table(figures):
+    """Prints BLEU over all and by length."""
+    groups = list(next(iter(figures["bleu_by_source_words"].values())))
+    print(f"{'source words':<14}{'all':>8}" + "".join(f"{group:>8}" for group in groups))
+    for name, score in figures["bleu"].items():
+        by_length = figures["bleu_by_source_words"][name]
+        print(f"{name:<14}{score:>8.2f}" + "".join(f"{by_length[g]:>8.2f}" for g in groups))
+    print(figures["bleu_signature"])
+
+
+def write_translations(pairs, translations, folder):
+    """Writes `translations.tsv`: a source, its reference and what was found instead, a line."""
+    content = io.StringIO()
+    writer = csv.writer(content, delimiter="\t", lineterminator="\n")
+    writer.writerow(["source", "reference", *translations])
+    writer.writerows(zip(*pairs, *translations.values(), strict=True))
+    ka.training.write_text(folder / "translations.tsv", content.getvalue())

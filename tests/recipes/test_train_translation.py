@@ -1,0 +1,99 @@
+"""The road from pairs of sentences to BLEU."""
+
+import csv
+import importlib
+import json
+import pathlib
+
+import keras
+import pytest
+import sacrebleu
+
+import keras_arch as ka
+
+PROJECT = pathlib.Path(__file__).parents[2]
+WORDS = {"a": "ein", "red": "rot", "dog": "Hund", "cat": "Katze", "runs": "rennt"}
+SOURCES = ["a dog runs", "a red cat", "a cat runs a red dog", "dog", "a red dog runs"]
+
+
+@pytest.fixture
+def recipe(monkeypatch):
+    monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
+    return importlib.import_module("train_translation")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Sentences that are translated word by word, in three splits."""
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    for split, times in (("train", 8), ("val", 1), ("test", 1)):
+        lines = SOURCES * times
+        (folder / f"{split}.en").write_text("\n".join(lines) + "\n")
+        targets = [" ".join(WORDS[word] for word in line.split()) for line in lines]
+        (folder / f"{split}.de").write_text("\n".join(targets) + "\n")
+    return folder
+
+
+def settings(recipe, tmp_path, folder, **changes):
+    small = {"vocabulary_size": 270, "width": 8, "tokens": 128, "steps": 4, "evaluate_every": 2}
+    jit = "auto" if keras.backend.backend() == "jax" else "no"
+    return recipe.Settings(
+        run_folder=tmp_path / "run",
+        data=str(folder),
+        warmup_steps=1,
+        beams=2,
+        jit_compile=jit,
+        **(small | changes),
+    )
+
+
+def test_a_run_writes_its_folder(recipe, tmp_path, folder, capsys):
+    recipe.main(settings(recipe, tmp_path, folder, attention="general"))
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    with open(tmp_path / "run" / "translations.tsv", newline="") as file:
+        header, *rows = csv.reader(file, delimiter="\t")
+    assert header == ["source", "reference", "greedy", "beam 2"]
+    assert [row[0] for row in rows] == SOURCES
+    bleu = sacrebleu.metrics.BLEU()
+    for column, name in enumerate(header[2:], 2):
+        texts, references = [row[column] for row in rows], [row[1] for row in rows]
+        expected = bleu.corpus_score(texts, [references]).score
+        assert report["bleu"][name] == pytest.approx(expected, abs=0.01)
+        assert set(report["bleu_by_source_words"][name]) == {"1-9"}
+    assert "tok:13a" in report["bleu_signature"]
+    assert report["bleu_signature"] in capsys.readouterr().out
+    tokenizer = ka.text.load_tokenizer(tmp_path / "run" / "tokenizer")
+    targets = [" ".join(WORDS[word] for word in line.split()) for line in SOURCES]
+    tokens = sum(len(tokenizer.encode(text)) + 1 for text in targets)
+    assert report["validation_tokens"] == tokens
+    model = keras.saving.load_model(tmp_path / "run" / "model.keras", compile=False)
+    assert model.name == "attention_seq2seq"
+    recipe.main(settings(recipe, tmp_path, folder, attention="general"))
+    assert json.loads(capsys.readouterr().out) == report
+
+
+def test_without_attention_and_with_micro_batches(recipe, tmp_path, folder):
+    changes = {"attention": "none", "accumulate": 2, "steps": 2, "precision": "bfloat16"}
+    recipe.main(settings(recipe, tmp_path, folder, **changes))
+    model = keras.saving.load_model(tmp_path / "run" / "model.keras", compile=False)
+    assert model.name == "seq2seq"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocabulary_size": 257}, "vocabulary_size=257"),
+        ({"beams": 0}, "width must be a positive integer; received width=0"),
+        ({"width": 0}, "width=0"),
+        ({"source": "fr"}, "must hold one of .'train.fr', 'train.fr.gz'."),
+        ({"tokens": 0}, "tokens must be a positive integer; received tokens=0"),
+        ({"accumulate": 0}, "accumulate must be a positive integer; received accumulate=0"),
+    ],
+)
+def test_bad_settings_are_named_before_anything_is_written(
+    recipe, tmp_path, folder, changes, message
+):
+    with pytest.raises(ValueError, match=message):
+        recipe.main(settings(recipe, tmp_path, folder, **changes))
+    assert not (tmp_path / "run").exists()
