@@ -24,9 +24,5 @@ class ElmanRNN(Recurrent):
         """The kernel is of tanh."""
         return "RNN" if self.activation is keras.activations.tanh else None
 
-    @classmethod
-    def _argument_names(cls):
-        return [*super()._argument_names(), *Recurrent._argument_names()[1:]]
-
     def combine(self, projected, product, state, shared):
         return {"h": self.activation(projected + product)}

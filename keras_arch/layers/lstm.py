@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from keras_arch.layers.norms import layer_norm
-from keras_arch.layers.recurrent import EPSILON, Recurrent
+from keras_arch.layers.recurrent import Recurrent
+from keras_arch.layers.recurrent_cell import EPSILON
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
@@ -20,7 +21,7 @@ class LSTM(Recurrent):
     The forget gate's bias starts at 1. With `normalise`, `tanh` reads the layer norm of `c`.
 
     Source: Hochreiter & Schmidhuber 1997; Gers et al. 2000, section 3 (the forget gate); Jozefowicz
-    et al. 2015, section 2.2 (its bias). Arguments as in `Recurrent`.
+    et al. 2015 (its bias). Arguments as in `Recurrent`.
     """
 
     gates = 4

@@ -8,7 +8,7 @@ import pytest
 
 import keras_arch as ka
 from keras_arch.generation.score import score, windows
-from tests.contracts.tiny import CONFIGS, CONTEXT, V, build
+from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, context_of
 
 SCORE = sys.modules["keras_arch.generation.score"]
 ROWS = [[1, 2, 3, 4, 5], [7, 8], [9, 8, 7]]
@@ -32,18 +32,24 @@ def traces(monkeypatch):
     return calls
 
 
-def one_by_one(model, contexts, targets):
-    """Returns the log-probability of each target after its context, each read on its own."""
+def one_by_one(model, contexts, targets, source=None):
+    """Returns the log-probability of each target after its context, each read on its own.
+
+    Args:
+        source: Of the text, what the model's other inputs get; dict of arrays of one row.
+    """
     token_ids, valid = np.zeros((64, CONTEXT), "int32"), np.zeros((64, CONTEXT), "bool")
     for i, context in enumerate(contexts):
         token_ids[i, : len(context)], valid[i, : len(context)] = context, True
-    scores = model.predict_on_batch({"token_ids": token_ids, "valid": valid}).astype("float64")
+    inputs = {"token_ids": token_ids, "valid": valid}
+    inputs |= {name: np.repeat(x, 64, axis=0) for name, x in (source or {}).items()}
+    scores = model.predict_on_batch(inputs).astype("float64")
     z = np.stack([scores[i, len(context) - 1] for i, context in enumerate(contexts)])
     z -= z.max(axis=-1, keepdims=True)
     return z[np.arange(len(z)), targets] - np.log(np.exp(z).sum(axis=-1))
 
 
-def naive(model, row, stride=1):
+def naive(model, row, stride=1, source=None):
     """Scores a row's tokens but the first, each given what its window reads before it."""
     contexts = []
     for t in range(1, len(row)):
@@ -51,17 +57,19 @@ def naive(model, row, stride=1):
         # A window ends at the context's end or a multiple of the stride after it.
         end = min(len(row), CONTEXT + -(-beyond // stride) * stride)
         contexts.append(row[max(0, end - CONTEXT) : t])
-    return one_by_one(model, contexts, row[1:])
+    return one_by_one(model, contexts, row[1:], source)
 
 
 @pytest.mark.parametrize("label", CONFIGS)
 def test_tokens_are_scored_given_those_before(label):
     model = build(CONFIGS[label])
-    scored = score(model, ROWS)
+    context = context_of(model, len(ROWS))
+    scored = score(model, ROWS, context=context)
     np.testing.assert_array_equal(scored.valid, [[0, 1, 1, 1, 1], [0, 1, 0, 0, 0], [0, 1, 1, 0, 0]])
     for i, row in enumerate(ROWS):
         expected = np.zeros(5)
-        expected[1 : len(row)] = naive(model, row)
+        source = {name: x[i : i + 1] for name, x in context.items()}
+        expected[1 : len(row)] = naive(model, row, source=source)
         np.testing.assert_allclose(scored.log_probabilities[i], expected, atol=1e-5)
 
 

@@ -19,7 +19,7 @@ def lstm(projected, product, state, weights):
         product: `h U`, `[4 D]`.
         state: (h, c).
         weights: With `cell_scale` and `cell_offset`, tanh sees the normed cell: Ba et al. 2016,
-            equation 22.
+            supplementary material.
     """
     f, i, c, o = np.split(projected + product, 4)
     cell = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(c)
@@ -51,7 +51,7 @@ def run(cell, x, valid, states, weights, reverse=False):
         valid: `[B, T]`.
         states: Tuple of `[B, D]`.
         weights: Dict with `kernel`, `recurrent_kernel`, `bias`; with `input_scale` and
-            `recurrent_scale` both products are normed: Ba et al. 2016, equations 20 and 21.
+            `recurrent_scale` both products are normed: Ba et al. 2016, supplementary material.
         reverse: Whether the last token comes first.
 
     Returns:
