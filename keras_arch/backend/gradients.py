@@ -80,6 +80,8 @@ def pull_back(function, arguments, upstream):
 def _pull_tensorflow(function, arguments, upstream):
     import tensorflow as tf
 
+    # Two arguments may be one tensor, for which the tape has one gradient.
+    arguments = [tf.identity(argument) for argument in arguments]
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(arguments)
         outputs = function(*arguments)

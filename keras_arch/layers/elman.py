@@ -21,7 +21,7 @@ class ElmanRNN(Recurrent):
 
     @property
     def fused_name(self):
-        """The kernel is of tanh."""
+        """The kernel knows no activation but tanh."""
         return "RNN" if self.activation is keras.activations.tanh else None
 
     def combine(self, projected, product, state, shared):
