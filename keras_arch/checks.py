@@ -8,6 +8,13 @@ def check_positive(**arguments):
             raise ValueError(f"{name} must be a positive integer; received {name}={value!r}.")
 
 
+def check_positive_number(**arguments):
+    """Raises ValueError naming the first argument that is not a number above 0."""
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise ValueError(f"{name} must be positive; received {name}={value!r}.")
+
+
 def check_rate(**arguments):
     """Raises ValueError naming the first argument outside [0, 1)."""
     for name, value in arguments.items():

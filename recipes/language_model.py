@@ -106,18 +106,17 @@ def run(settings, strategy, folder, files):
     keras.utils.set_random_seed(settings.seed)
     tokenizer, train_ids, validation_ids = load_data(settings, strategy.chief, folder, files)
     validation = settings.validation(validation_ids, tokenizer.vocabulary_size)
-    if settings.accumulate > 1:
-        validation = ka.training.average_weights(validation)
-
-    def make_data(start_step):
-        data = settings.batches(train_ids, start_step)
-        if settings.accumulate > 1:
-            data = ka.training.micro_batches(data, settings.accumulate)
-        return strategy.batches(data)
-
     schedule = settings.schedule()
     model, trained = make_model(settings, strategy, schedule, tokenizer.vocabulary_size)
-    progress, row = fit(settings, strategy, folder, trained, schedule, make_data, validation)
+    progress, row = fit(
+        settings,
+        strategy,
+        folder,
+        trained,
+        schedule,
+        lambda start_step: settings.batches(train_ids, start_step),
+        validation,
+    )
     if not strategy.chief:
         return None
     save_model(model, progress, folder)

@@ -116,19 +116,17 @@ def run(settings, strategy, folder, train, validation, test):
     rows = strategy.replicas * settings.accumulate
     train_batches = batches(settings, tokenizer, train, settings.seed, rows)
     validation_batches = batches(settings, tokenizer, validation, None, rows)
-    validation_data = validation_batches.dataset(epochs=1)
-    if settings.accumulate > 1:
-        validation_data = ka.training.average_weights(validation_data)
-
-    def make_data(start_step):
-        data = train_batches.dataset(start_step)
-        if settings.accumulate > 1:
-            data = ka.training.micro_batches(data, settings.accumulate)
-        return strategy.batches(data)
-
     schedule = settings.schedule()
     model, trained = make_model(settings, strategy, schedule, tokenizer.vocabulary_size)
-    progress, row = fit(settings, strategy, folder, trained, schedule, make_data, validation_data)
+    progress, row = fit(
+        settings,
+        strategy,
+        folder,
+        trained,
+        schedule,
+        train_batches.dataset,
+        validation_batches.dataset(epochs=1),
+    )
     if not strategy.chief:
         return None
     save_model(model, progress, folder)

@@ -123,8 +123,27 @@ def make_model(settings, strategy, schedule, vocabulary_size):
     return model, trained
 
 
-def fit(settings, strategy, folder, trained, schedule, make_data, validation):
-    """Trains; returns `(progress, row)` as `keras_arch.training.fit` does."""
+def fit(settings, strategy, folder, trained, schedule, batches, validation):
+    """Trains; returns `(progress, row)` as `keras_arch.training.fit` does.
+
+    Args:
+        settings: A `TrainingSettings`.
+        strategy: `keras_arch.training.Strategy`.
+        folder: The run folder.
+        trained: The compiled model.
+        schedule: Its learning rate schedule.
+        batches: Function of the first update to the batches from there on, without end.
+        validation: The batches to evaluate on.
+    """
+    if settings.accumulate > 1:
+        validation = ka.training.average_weights(validation)
+
+    def make_data(start_step):
+        data = batches(start_step)
+        if settings.accumulate > 1:
+            data = ka.training.micro_batches(data, settings.accumulate)
+        return strategy.batches(data)
+
     with strategy.scope():
         return ka.training.fit(
             trained,

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_arch.checks import check_positive
 from keras_arch.layers.part import Part, fresh
+from keras_arch.layers.products import as_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
@@ -51,10 +52,10 @@ class CausalLMHead(Part):
         )
 
     def build(self, x_shape):
-        self.projection.build(x_shape)
+        self.projection.build((None, x_shape[-1]))
 
     def call(self, x):
-        logits = self.projection(x)
+        logits = as_rows(self.projection, x)
         if self.logit_cap is not None:
             logits = self.logit_cap * ops.tanh(logits / self.logit_cap)
         return logits

@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_arch.checks import check_positive, check_rate
+from keras_arch.checks import check_positive, check_positive_number, check_rate
 from keras_arch.layers import CausalLMHead, DecoderBlock, PreNorm, TokenEmbedding, TokenPositions
 
 
@@ -38,9 +38,9 @@ class DecoderConfig:
         for field in ("vocabulary_size", "width", "layers", "heads", "context_length"):
             check_positive(**{field: getattr(self, field)})
         check_rate(dropout=self.dropout)
-        for field in ("norm_epsilon", "initializer_range"):
-            if not getattr(self, field) > 0:
-                raise ValueError(f"{field} must be positive; received {getattr(self, field)!r}.")
+        check_positive_number(
+            norm_epsilon=self.norm_epsilon, initializer_range=self.initializer_range
+        )
         if self.width % self.heads:
             raise ValueError(
                 f"heads must divide width; received width={self.width}, heads={self.heads}."

@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_arch.checks import check_positive, check_rate
+from keras_arch.checks import check_positive, check_positive_number, check_rate
 from keras_arch.layers import CausalLMHead, FixedWindow, TokenEmbedding
 from keras_arch.models.decoder_only import normal, token_inputs
 
@@ -37,11 +37,7 @@ class NGramConfig:
         for field in ("vocabulary_size", "order", "width", "bottleneck"):
             check_positive(**{field: getattr(self, field)})
         check_rate(dropout=self.dropout)
-        if not self.initializer_range > 0:
-            raise ValueError(
-                "initializer_range must be positive; received "
-                f"initializer_range={self.initializer_range!r}."
-            )
+        check_positive_number(initializer_range=self.initializer_range)
 
 
 def ngram(config):

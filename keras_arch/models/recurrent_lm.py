@@ -5,7 +5,7 @@ import dataclasses
 import keras
 
 from keras_arch import layers
-from keras_arch.checks import check_positive, check_rate
+from keras_arch.checks import check_positive, check_positive_number, check_rate
 from keras_arch.models.decoder_only import token_embedding, token_inputs, token_logits
 
 
@@ -41,11 +41,7 @@ class RecurrentLMConfig:
             check_positive(**{field: getattr(self, field)})
         check_rate(dropout=self.dropout)
         check_rate(recurrent_dropout=self.recurrent_dropout)
-        if not self.initializer_range > 0:
-            raise ValueError(
-                "initializer_range must be positive; received "
-                f"initializer_range={self.initializer_range!r}."
-            )
+        check_positive_number(initializer_range=self.initializer_range)
 
 
 class RNNLMConfig(RecurrentLMConfig):

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 
 from keras_arch import layers
-from keras_arch.checks import check_positive, check_rate
+from keras_arch.checks import check_positive, check_positive_number, check_rate
 from keras_arch.layers import TokenEmbedding
 from keras_arch.models.decoder_only import normal, token_embedding, token_inputs, token_logits
 from keras_arch.models.recurrent_lm import variational_dropout
@@ -64,11 +64,7 @@ class Seq2SeqConfig:
         check_rate(dropout=self.dropout)
         check_rate(recurrent_dropout=self.recurrent_dropout)
         check_one_of(cell=(self.cell, tuple(CELLS)), bridge=(self.bridge, self.bridges))
-        if not self.initializer_range > 0:
-            raise ValueError(
-                "initializer_range must be positive; received "
-                f"initializer_range={self.initializer_range!r}."
-            )
+        check_positive_number(initializer_range=self.initializer_range)
         self._check_widths()
 
     def _check_widths(self):

@@ -72,6 +72,11 @@ def export(
     if folder.exists():
         raise FileExistsError(f"version {version} exists already: {folder}. Give a new version=.")
     stepper, sampler = Stepper(model), Greedy() if sampler is None else sampler
+    if stepper.context_inputs:
+        raise ValueError(
+            "model must take token_ids and valid alone to be exported; received one that takes "
+            f"{stepper.context_inputs} as well."
+        )
     bos_id = tokenizer.start_id if bos_id is None else bos_id
     check_request(stepper, tokenizer, sampler, stop_ids, bos_id)
     _check_room(max_new_tokens, stepper.context_length)

@@ -73,18 +73,18 @@ def stepped_logits(model, token_ids, valid, chunks, context=None):
     stepper = ka.generation.Stepper(model)
     context = context or context_of(model, len(token_ids))
 
-    def run(token_ids, valid, *values):
-        state = stepper.start(token_ids.shape[0], CONTEXT, dict(zip(context, values, strict=True)))
-        outputs, begin = [], 0
-        for size in chunks:
-            part = slice(begin, begin + size)
-            output, state = stepper.step(token_ids[:, part], valid[:, part], state)
-            outputs.append(output)
-            begin += size
-        return keras.ops.concatenate(outputs, axis=1)
+    def start(*values):
+        return stepper.start(len(token_ids), CONTEXT, dict(zip(context, values, strict=True)))
 
-    run = compile_function(run, stepper.variables)
-    return keras.ops.convert_to_numpy(run(token_ids, valid, *context.values()))
+    state = compile_function(start, stepper.variables)(*context.values())
+    steps = {size: compile_function(stepper.step, stepper.variables) for size in set(chunks)}
+    outputs, begin = [], 0
+    for size in chunks:
+        part = slice(begin, begin + size)
+        output, state = steps[size](token_ids[:, part], valid[:, part], state)
+        outputs.append(keras.ops.convert_to_numpy(output))
+        begin += size
+    return np.concatenate(outputs, axis=1)
 
 
 def naive_greedy(model, rows, new, context=None):
