@@ -37,12 +37,11 @@ def folder(tmp_path):
 
 def settings(recipe, tmp_path, folder, **changes):
     small = {"vocabulary_size": 270, "width": 8, "tokens": 128, "steps": 4, "evaluate_every": 2}
+    small |= {"warmup_steps": 1, "beams": 2}
     jit = "auto" if keras.backend.backend() == "jax" else "no"
     return recipe.Settings(
         run_folder=tmp_path / "run",
         data=str(folder),
-        warmup_steps=1,
-        beams=2,
         jit_compile=jit,
         **(small | changes),
     )
