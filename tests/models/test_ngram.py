@@ -14,8 +14,8 @@ def model_of(order, **options):
     return ka.models.ngram(ka.models.NGramConfig(vocabulary_size=5, order=order, **options))
 
 
-def fit(model, inputs, targets, weights, epochs=300):
-    model.compile(keras.optimizers.Adam(0.03), ka.objectives.TokenCrossentropy())
+def fit(model, inputs, targets, weights, epochs=600):
+    model.compile(keras.optimizers.Adam(0.01), ka.objectives.TokenCrossentropy())
     return model.fit(
         inputs, targets, sample_weight=weights, batch_size=2, epochs=epochs, verbose=0
     ).history["loss"][-1]
