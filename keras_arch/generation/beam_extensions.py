@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from keras_arch.backend import top_places
 from keras_arch.generation.beam_entries import take_entries
-from keras_arch.generation.candidates import top_places
 
 
 class Extensions(NamedTuple):

@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_arch.backend import write_slots
+from keras_arch.backend import top_places, write_slots
 from keras_arch.generation.beam_entries import take_entries
-from keras_arch.generation.candidates import top_places
 
 
 class Hypotheses(NamedTuple):

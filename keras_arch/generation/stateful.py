@@ -49,10 +49,9 @@ class _CarriedState(keras.layers.Layer):
         self.stepper = Stepper(model)
         self.batch_size = batch_size
         _check_fixed(self.stepper)
-        self.begun = self.stepper.start(batch_size, length=1)
+        states = tree.flatten(self.stepper.start(batch_size, length=1)["layers"])
         self.carried = {
-            name: [self._add_state(x) for x in tree.flatten(self.begun["layers"])]
-            for name in ("training", "evaluation")
+            name: [self._add_state(x) for x in states] for name in ("training", "evaluation")
         }
 
     def _add_state(self, x):

@@ -162,9 +162,8 @@ class AttentionDecoder(Part):
         for i, (cell, reads) in enumerate(zip(self.cells, shared, strict=True)):
             if i:
                 projected = cell.project(new[_cell_name(i - 1)]["h"])
-            multiply = {key: lambda h, w=w: ops.matmul(h, w) for key, w in cell.matrices().items()}
             name = _cell_name(i)
-            new[name] = cell.advance(projected, states[name], valid, multiply, reads)
+            new[name] = cell.advance(projected, states[name], valid, shared=reads)
         return new
 
     def last_h(self, states):
@@ -219,5 +218,5 @@ def _check_cells(cells):
         if getattr(cell, "reverse", True):
             raise ValueError(
                 "cells must be recurrent layers that run forward; received "
-                f"{cell.name!r} with reverse={getattr(cell, 'reverse', None)}."
+                f"{getattr(cell, 'name', cell)!r} with reverse={getattr(cell, 'reverse', None)}."
             )

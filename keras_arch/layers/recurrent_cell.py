@@ -116,11 +116,13 @@ class RecurrentCell(Part):
             state: From `begin` or the step before.
             valid: bool `[B]`.
             multiply: In a loop of `backend.recur`, what it hands to its body, made from
-                `matrices`; so is `shared`. Both may be left out elsewhere.
+                `matrices`; may be left out elsewhere.
+            shared: From `shared`, once for all steps of a row; may be left out for one step.
         """
         if multiply is None:
-            shared = self.shared(ops.shape(projected)[0])
             multiply = {"recurrent": lambda h: ops.matmul(h, self.matrices()["recurrent"])}
+        if shared is None:
+            shared = self.shared(ops.shape(projected)[0])
         h = state["h"] * shared["noise"] if self.recurrent_dropout else state["h"]
         product = _float32(multiply["recurrent"](h))
         if self.normalise:

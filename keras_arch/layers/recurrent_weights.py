@@ -13,9 +13,11 @@ that adds nothing but for the candidate of a GRU: it is added to the first, and 
 
 import numpy as np
 
+from keras_arch.backend import fused
+
 #: Kind -> which of our blocks of columns stands at each place of Keras's, and of PyTorch's.
 KERAS_ORDER = {"lstm": (1, 0, 2, 3), "gru": (0, 1, 2), "rnn": (0,)}
-TORCH_ORDER = {"lstm": (1, 0, 2, 3), "gru": (1, 0, 2), "rnn": (0,)}
+TORCH_ORDER = {kind.lower(): order for kind, order in fused.TORCH_ORDER.items()}
 
 
 def from_keras(kind, weights):
