@@ -3,8 +3,8 @@
 import numpy as np
 from keras import ops
 
-from keras_arch.generation.graph import Ref, fill, read_graph
-from keras_arch.layers import AttentionDecoder, ContextAttention
+from keras_arch.generation.attending import attending_calls, attending_weights
+from keras_arch.generation.graph import read_graph
 
 INK = "#444444"
 
@@ -23,20 +23,13 @@ def attention_weights(model, inputs):
         ValueError: If the model has no such layer, or `inputs` not its inputs.
     """
     graph = read_graph(model)
-    calls = [c for c in graph.calls if isinstance(c.layer, AttentionDecoder | ContextAttention)]
-    if not calls:
+    if not attending_calls(graph):
         raise ValueError(f"the model {model.name!r} has no layer that attends to a source.")
     if sorted(inputs) != sorted(graph.inputs):
         raise ValueError(f"inputs must hold {sorted(graph.inputs)}; received {sorted(inputs)}.")
-    values = {Ref(name, 0, 0): ops.convert_to_tensor(x) for name, x in inputs.items()}
-    weights = {}
-    for call in graph.calls:
-        if call in calls:
-            arguments, keywords = fill((call.arguments, call.keywords), values)
-            found = call.layer.attention_weights(*arguments, **keywords)
-            weights[call.layer.name] = ops.convert_to_numpy(found)
-        call.run(values)
-    return weights
+    tensors = {name: ops.convert_to_tensor(x) for name, x in inputs.items()}
+    weights = attending_weights(graph, tensors)
+    return {name: ops.convert_to_numpy(x) for name, x in weights.items()}
 
 
 def plot_alignment(weights, source, target, path):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_arch.generation.beam_decode import BeamDecode
-from keras_arch.generation.beam_search import BeamSearch
+from keras_arch.generation.beam_search import check_search
 from keras_arch.generation.programs import prepare
 from keras_arch.generation.request import read_request
 from keras_arch.generation.results import Generation
@@ -69,7 +69,7 @@ def generate_beams(
             `BeamSearch` or wider than the vocabulary.
     """
     prepared = prepare(model)
-    _check_search(search, model.output.shape[-1])
+    check_search(search, model.output.shape[-1])
     request = read_request(
         prepared.stepper,
         prompts,
@@ -90,13 +90,3 @@ def generate_beams(
     texts = zip(token_ids, valid, strict=True)
     texts = None if tokenizer is None else [request.texts(*rows) for rows in texts]
     return BeamGeneration(token_ids, valid, log_probabilities, texts, totals, scores)
-
-
-def _check_search(search, vocabulary_size):
-    if not isinstance(search, BeamSearch):
-        raise ValueError(f"search must be a BeamSearch(...); received search={search!r}.")
-    if search.width > vocabulary_size:
-        raise ValueError(
-            "width must be at most the size of the vocabulary; received "
-            f"width={search.width}, a vocabulary of {vocabulary_size} tokens."
-        )

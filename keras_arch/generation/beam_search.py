@@ -105,6 +105,17 @@ def length_penalty(tokens, alpha):
     return ((5.0 + ops.cast(tokens, "float32")) / 6.0) ** alpha
 
 
+def check_search(search, vocabulary_size):
+    """Raises ValueError if that is no `BeamSearch`, or wider than the vocabulary."""
+    if not isinstance(search, BeamSearch):
+        raise ValueError(f"search must be a BeamSearch(...); received search={search!r}.")
+    if search.width > vocabulary_size:
+        raise ValueError(
+            "width must be at most the size of the vocabulary; received "
+            f"width={search.width}, a vocabulary of {vocabulary_size} tokens."
+        )
+
+
 def _check_finite(name, value):
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number; received {name}={value!r}.")

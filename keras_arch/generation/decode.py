@@ -5,7 +5,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_arch.backend import run_loop, write_slots
+from keras_arch.backend import write_slots
 from keras_arch.generation.candidates import Past
 from keras_arch.generation.random import row_uniforms
 
@@ -106,11 +106,3 @@ def _log_probability(logits, token):
     """Returns float32 `[B]`: log-softmax of logits `[B, V]` at token `[B]`."""
     chosen = ops.take_along_axis(logits, token[:, None], axis=-1)[:, 0]
     return chosen - ops.logsumexp(logits, axis=-1)
-
-
-def decode(
-    stepper, token_ids, valid, buffer, limit, sampler, seed, stop_ids, return_logprobs=False
-):
-    """Runs `Decode` inside a program."""
-    loop = Decode(stepper, buffer, sampler, return_logprobs)
-    return run_loop(loop, token_ids, valid, limit, stop_ids, {}, seed)

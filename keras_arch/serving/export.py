@@ -8,38 +8,61 @@ import keras
 import tensorflow as tf
 
 from keras_arch.checks import check_positive
+from keras_arch.generation.beam_search import check_search
 from keras_arch.generation.prompts import check_request
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper
+from keras_arch.serving.decoder import Decoder
 from keras_arch.serving.module import TextModule
 from keras_arch.serving.operations import foreign_operations
+from keras_arch.serving.translation import SOURCE_INPUTS, TranslationModule
 
 
 def export(
-    model, path, tokenizer, max_new_tokens=128, sampler=None, stop_ids=(), bos_id=None, version=1
+    model,
+    path,
+    tokenizer,
+    max_new_tokens=128,
+    sampler=None,
+    stop_ids=(),
+    bos_id=None,
+    version=1,
+    search=None,
+    source_tokenizer=None,
 ):
     """Writes the model folder `path/version/` that TensorFlow Serving loads.
 
     Everything in it is operations of TensorFlow's core and of tensorflow_text: the process that
-    serves it needs neither keras_arch nor Keras nor Python. B texts of any lengths at once, by four
-    signatures:
+    serves it needs neither keras_arch nor Keras nor Python. B texts of any lengths at once, by
+    these signatures:
 
     * `serving_default`: `text` string `[B]`. Returns `text` string `[B]`, what the model continues
       each with, as `ka.generate(...).texts`; `token_ids` int32 and `log_probabilities` float32
       `[B, N]`, as `ka.generate` returns them, N being `max_new_tokens`; `token_count` int32 `[B]`:
-      the new tokens of a row, after which it holds zeros.
+      the new tokens of a row, after which it holds zeros. With a `search` it is the best that
+      `generate_beams` finds, with `score` float32 `[B]`.
     * `generate`: besides `text`, the scalars `seed` (int64; -1: none, so draws differ between
       calls; else as in `ka.generate`), `max_new_tokens` (int32, at most that of the export) and
       `temperature` (float32; 0: greedy). Their defaults are part of the signature.
+    * `search`, with a `search`: besides `text`, the scalars `width` (int32, at most that of the
+      export) and `max_new_tokens`, with defaults.
     * `score`: `text`. Returns `log_likelihood` float32, `token_count` int32 and `perplexity`
       float32 `[B]`, as `ka.score` with its default stride; empty texts have 0 tokens.
     * `logits`: `token_ids` int32 and `valid` bool `[B, T]`. Returns `logits` float32 `[B, T, V]`.
+
+    Of a model with the context inputs `source_ids` and `source_valid`, `text` is the source and
+    what is returned the target; `score` takes `target` string `[B]` as well, and `logits` the
+    context inputs. If it attends to the source, there is one signature more:
+
+    * `attention`, with a `search`: takes and returns what `search` does, and `attention` float32
+      `[B, N, S]`, where the decoder looked for each token, with `tokens` string `[B, N]` and
+      `source_tokens` string `[B, S]`; of several layers, `attention_` with the layer's name.
 
     `serving_default` has one input, because the REST interface of TensorFlow Serving takes plain
     lists for one input only and knows no defaults; gRPC does.
 
     A text that is with the new tokens too long for the context, or empty without a `bos_id`, is
-    answered with an error.
+    answered with an error; so is a source that is empty or too long.
 
     Args:
         model: A functional model; see `keras_arch.generation.Stepper`.
@@ -48,16 +71,20 @@ def export(
         max_new_tokens: Most tokens to generate.
         sampler: `Greedy()` (default) or a `Sample`.
         stop_ids: Ids that end a row.
-        bos_id: What an empty text starts from, and what every text is scored after; default the
-            tokenizer's "begin" or "end" id.
+        bos_id: What an empty text, or a target, starts from, and what every text is scored after;
+            default the tokenizer's "begin" or "end" id.
         version: The version's number.
+        search: A `BeamSearch` with `n_best=1`. The graph holds a program for each width up to its
+            own.
+        source_tokenizer: Reads the source; default `tokenizer`.
 
     Returns:
         The path of the version's folder.
 
     Raises:
-        ValueError: If an argument is out of range or the model cannot be decoded; or if it runs an
-            operation that servers may lack: a layer's own, by Python or for XLA. No folder is left.
+        ValueError: If an argument is out of range or the model cannot be decoded; if it has other
+            context inputs; or if it runs an operation that servers may lack: a layer's own, by
+            Python or for XLA. No folder is left.
         FileExistsError: If the version exists: servers take a version as final.
         RuntimeError: If Keras runs on another backend than TensorFlow.
     """
@@ -72,17 +99,54 @@ def export(
     if folder.exists():
         raise FileExistsError(f"version {version} exists already: {folder}. Give a new version=.")
     stepper, sampler = Stepper(model), Greedy() if sampler is None else sampler
-    if stepper.context_inputs:
-        raise ValueError(
-            "model must take token_ids and valid alone to be exported; received one that takes "
-            f"{stepper.context_inputs} as well."
-        )
     bos_id = tokenizer.start_id if bos_id is None else bos_id
     check_request(stepper, tokenizer, sampler, stop_ids, bos_id)
     _check_room(max_new_tokens, stepper.context_length)
-    module = TextModule(stepper, tokenizer, max_new_tokens, sampler, stop_ids, bos_id)
+    _check_search(search, model.output.shape[-1])
+    decoder = Decoder(stepper, max_new_tokens, sampler, search, [*stop_ids])
+    if stepper.context_inputs:
+        source_tokenizer = source_tokenizer or tokenizer
+        _check_source(stepper, source_tokenizer, bos_id)
+        module = TranslationModule(decoder, tokenizer, bos_id, source_tokenizer)
+    elif source_tokenizer is not None:
+        raise ValueError(
+            "source_tokenizer needs a model with the inputs 'source_ids' and 'source_valid'; "
+            f"received one without, and source_tokenizer={source_tokenizer!r}."
+        )
+    else:
+        module = TextModule(decoder, tokenizer, bos_id)
     _save(module, folder)
     return folder
+
+
+def _check_search(search, vocabulary_size):
+    if search is None:
+        return
+    check_search(search, vocabulary_size)
+    if search.n_best != 1:
+        raise ValueError(
+            f"search must have n_best=1 to be exported; received n_best={search.n_best}."
+        )
+
+
+def _check_source(stepper, tokenizer, bos_id):
+    """Raises ValueError if a source text is not what the model takes beside `token_ids`."""
+    if sorted(stepper.context_inputs) != sorted(SOURCE_INPUTS):
+        raise ValueError(
+            f"model must take, besides token_ids and valid, nothing or {SOURCE_INPUTS}; received "
+            f"one that takes {stepper.context_inputs}."
+        )
+    size = stepper.vocabulary_of("source_ids")
+    if size is not None and tokenizer.vocabulary_size != size:
+        raise ValueError(
+            "source_tokenizer must have the vocabulary of the model's source; received one of "
+            f"{tokenizer.vocabulary_size} tokens and a source of {size}."
+        )
+    if bos_id is None:
+        raise ValueError(
+            "bos_id must be given: a target starts from it, and the tokenizer has neither a "
+            "'begin' nor an 'end' id; received bos_id=None."
+        )
 
 
 def _check_room(max_new_tokens, context_length):
@@ -98,7 +162,9 @@ def _save(module, folder):
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        tf.saved_model.save(module, str(partial), signatures=module.signatures())
+        # Nobody trains what is served: its gradients would take half of the time.
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(module, str(partial), module.signatures(), options)
         foreign = foreign_operations(partial)
         if foreign:
             raise ValueError(

@@ -4,11 +4,11 @@ import math
 
 import tensorflow as tf
 
-from keras_arch.generation.decode import decode
 from keras_arch.generation.filters import Temperature
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.score import logits as model_logits
-from keras_arch.serving.rows import check, longest, pad_left, start_all, start_empty
+from keras_arch.serving.decoder import Prompts
+from keras_arch.serving.rows import check, check_ids, longest, pad_left, start_all, start_empty
 from keras_arch.serving.score import log_likelihoods
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -18,33 +18,49 @@ class TextModule(tf.Module):
     """The functions of an export; see `keras_arch.serving.export`.
 
     Args:
-        stepper: The model's `Stepper`.
+        decoder: A `Decoder`.
         tokenizer: A tokenizer of `keras_arch.text`.
-        max_new_tokens: As in `export`; so are the others.
+        bos_id: What an empty text starts from, and what every text is scored after; or None.
     """
 
-    def __init__(self, stepper, tokenizer, max_new_tokens, sampler, stop_ids, bos_id):
+    def __init__(self, decoder, tokenizer, bos_id):
         super().__init__()
-        self.stepper, self.tokenizer, self.sampler = stepper, tokenizer, sampler
-        self.max_new_tokens, self.stop_ids, self.bos_id = max_new_tokens, [*stop_ids], bos_id
+        self.decoder, self.stepper = decoder, decoder.stepper
+        self.tokenizer, self.bos_id = tokenizer, bos_id
         # What the functions read must be found from here to be saved.
-        self.weights = [variable.value for variable in stepper.variables]
+        self.weights = [variable.value for variable in self.stepper.variables]
         self.tables = tokenizer.resources
 
     def signatures(self):
         """Returns the signatures by name, each a `tf.function` that gives a dict of tensors."""
-        return {
+        signatures = {
             "serving_default": self._serve(),
             "generate": self._generate(),
             "score": self._score(),
             "logits": self._logits(),
         }
+        if self.decoder.search is not None:
+            signatures["search"] = self._search(self._answer)
+        return signatures
+
+    def read(self, text, limit):
+        """Returns the `Prompts` for texts, string `[B]`, and at most `limit` new tokens."""
+        rows = start_empty(self.tokenizer.encode_tensor(text), text, self.bos_id)
+        with tf.control_dependencies(self._check_lengths(rows, limit)):
+            return Prompts(*pad_left(rows), {})
 
     def _serve(self):
         @tf.function(input_signature=[TEXT], autograph=False)
         def serve(text):
-            limit = tf.constant(self.max_new_tokens)
-            return self._continue(text, fresh_seed(), limit, self.sampler)
+            limit = tf.constant(self.decoder.max_new_tokens)
+            prompts = self.read(text, limit)
+            if self.decoder.search is not None:
+                width = tf.constant(self.decoder.search.width)
+                found = self.decoder.run_search(prompts, limit, width)
+            else:
+                sampler = self.decoder.sampler
+                found = self.decoder.run_sampler(prompts, limit, fresh_seed(), sampler)
+            return self._answer(prompts, found, limit)
 
         return serve
 
@@ -56,63 +72,66 @@ class TextModule(tf.Module):
             tf.TensorSpec([], tf.float32, name="temperature"),
         ]
 
-        none, most = tf.constant(-1, tf.int64), tf.constant(self.max_new_tokens)
-        own = tf.constant(temperature_of(self.sampler))
+        none, most = tf.constant(-1, tf.int64), tf.constant(self.decoder.max_new_tokens)
+        own = tf.constant(temperature_of(self.decoder.sampler))
 
         # The defaults go into the signature: a server fills in what a gRPC request leaves out.
         @tf.function(input_signature=specs, autograph=False)
         def generate(text, seed=none, max_new_tokens=most, temperature=own):
-            with tf.control_dependencies(self._checks(seed, max_new_tokens, temperature)):
+            checks = [_check_seed(seed), _check_temperature(temperature)]
+            with tf.control_dependencies([*checks, self._check_limit(max_new_tokens)]):
                 seed, limit = tf.identity(seed), tf.identity(max_new_tokens)
                 temperature = tf.identity(temperature)
             seed = tf.where(seed < 0, fresh_seed(), tf.bitcast(seed, tf.int32))
-            sampler = self.sampler.with_temperature(temperature)
-            return self._continue(text, seed, limit, sampler)
+            sampler = self.decoder.sampler.with_temperature(temperature)
+            prompts = self.read(text, limit)
+            found = self.decoder.run_sampler(prompts, limit, seed, sampler)
+            return self._answer(prompts, found, limit)
 
         return generate
 
-    def _checks(self, seed, max_new_tokens, temperature):
-        most = self.max_new_tokens
-        return [
-            check(seed >= -1, "seed must be 0 or more, or -1 for none; received seed=", seed),
-            check(
-                (max_new_tokens >= 1) & (max_new_tokens <= most),
-                f"max_new_tokens must be from 1 to {most}, the most that was exported; received "
-                "max_new_tokens=",
-                max_new_tokens,
-            ),
-            check(
-                (temperature >= 0) & tf.math.is_finite(temperature),
-                "temperature must be 0 (greedy) or positive; received temperature=",
-                temperature,
-            ),
+    def _search(self, answer):
+        """Returns the function that answers by beam search what `answer` makes of what is found."""
+        specs = [
+            TEXT,
+            tf.TensorSpec([], tf.int32, name="width"),
+            tf.TensorSpec([], tf.int32, name="max_new_tokens"),
         ]
+        own = tf.constant(self.decoder.search.width)
+        most = tf.constant(self.decoder.max_new_tokens)
 
-    def _continue(self, text, seed, limit, sampler):
-        """Returns what `generate` answers, for at most `limit` new tokens."""
-        rows = start_empty(self.tokenizer.encode_tensor(text), text, self.bos_id)
-        with tf.control_dependencies(self._check_lengths(rows, limit)):
-            token_ids, valid = pad_left(rows)
-        stops = tf.constant(self.stop_ids, tf.int32)
-        token_ids, valid, log_probabilities = decode(
-            self.stepper,
-            token_ids,
-            valid,
-            self.max_new_tokens,
-            limit,
-            sampler,
-            seed,
-            stops,
-            return_logprobs=True,
+        @tf.function(input_signature=specs, autograph=False)
+        def search(text, width=own, max_new_tokens=most):
+            checks = [self.decoder.check_width(width), self._check_limit(max_new_tokens)]
+            with tf.control_dependencies(checks):
+                width, limit = tf.identity(width), tf.identity(max_new_tokens)
+            prompts = self.read(text, limit)
+            found = self.decoder.run_search(prompts, limit, width)
+            return answer(prompts, found, limit)
+
+        return search
+
+    def _check_limit(self, max_new_tokens):
+        most = self.decoder.max_new_tokens
+        return check(
+            (max_new_tokens >= 1) & (max_new_tokens <= most),
+            f"max_new_tokens must be from 1 to {most}, the most that was exported; received "
+            "max_new_tokens=",
+            max_new_tokens,
         )
-        stopped = tf.reduce_any(token_ids[..., None] == stops, axis=-1)
-        kept = tf.ragged.boolean_mask(token_ids, valid & ~stopped)
-        return {
+
+    def _answer(self, prompts, found, limit):
+        """Returns the outputs for what was `Found` in at most `limit` tokens."""
+        stops = tf.constant(self.decoder.stop_ids, tf.int32)
+        stopped = tf.reduce_any(found.token_ids[..., None] == stops, axis=-1)
+        kept = tf.ragged.boolean_mask(found.token_ids, found.valid & ~stopped)
+        answer = {
             "text": self.tokenizer.decode_tensor(kept),
-            "token_ids": token_ids[:, :limit],
-            "log_probabilities": log_probabilities[:, :limit],
-            "token_count": tf.math.count_nonzero(valid, axis=1, dtype=tf.int32),
+            "token_ids": found.token_ids[:, :limit],
+            "log_probabilities": found.log_probabilities[:, :limit],
+            "token_count": tf.math.count_nonzero(found.valid, axis=1, dtype=tf.int32),
         }
+        return answer if found.scores is None else answer | {"score": found.scores}
 
     def _check_lengths(self, rows, limit):
         context = self.stepper.context_length
@@ -124,49 +143,62 @@ class TextModule(tf.Module):
         return [check(ok, words, length, "and max_new_tokens=", limit, "come to it")]
 
     def _score(self):
-        stride = max(1, (self.stepper.context_length or 0) // 2)
-
         @tf.function(input_signature=[TEXT], autograph=False)
         def score(text):
-            rows = start_all(self.tokenizer.encode_tensor(text), self.bos_id)
-            totals = log_likelihoods(self.stepper, rows, stride)
-            counts = tf.maximum(tf.cast(rows.row_lengths(), tf.int32) - 1, 0)
-            tokens = tf.cast(tf.maximum(counts, 1), tf.float32)
-            return {
-                "log_likelihood": totals,
-                "token_count": counts,
-                "perplexity": tf.exp(-totals / tokens),
-            }
+            return self._score_of(text, {})
 
         return score
 
-    def _logits(self):
-        specs = [
-            tf.TensorSpec([None, None], tf.int32, name="token_ids"),
-            tf.TensorSpec([None, None], tf.bool, name="valid"),
-        ]
+    def _score_of(self, text, context):
+        """Returns the outputs of `score` for texts, string `[B]`, given context inputs."""
+        rows = start_all(self.tokenizer.encode_tensor(text), self.bos_id)
+        stride = max(1, (self.stepper.context_length or 0) // 2)
+        totals = log_likelihoods(self.stepper, rows, stride, context)
+        counts = tf.maximum(tf.cast(rows.row_lengths(), tf.int32) - 1, 0)
+        tokens = tf.cast(tf.maximum(counts, 1), tf.float32)
+        return {
+            "log_likelihood": totals,
+            "token_count": counts,
+            "perplexity": tf.exp(-totals / tokens),
+        }
 
-        @tf.function(input_signature=specs, autograph=False)
+    def _logits(self):
+        @tf.function(input_signature=[*ids_and_valid("token_ids", "valid")], autograph=False)
         def logits(token_ids, valid):
-            with tf.control_dependencies(self._check_ids(token_ids, valid)):
-                token_ids, valid = tf.identity(token_ids), tf.identity(valid)
-            return {"logits": tf.cast(model_logits(self.stepper, token_ids, valid), tf.float32)}
+            return self._logits_of(token_ids, valid, {})
 
         return logits
 
-    def _check_ids(self, token_ids, valid):
-        shapes = tf.shape(token_ids), tf.shape(valid)
-        words = "token_ids and valid must have one shape; received the shapes"
-        checks = [check(tf.reduce_all(shapes[0] == shapes[1]), words, *shapes)]
-        context, size = self.stepper.context_length, self.tokenizer.vocabulary_size
-        wrong = (token_ids < 0) | (token_ids >= size)
-        words = f"token_ids must be from 0 to {size - 1}; received"
-        checks.append(check(~tf.reduce_any(wrong), words, token_ids[wrong]))
-        if context is not None:
+    def _logits_of(self, token_ids, valid, context):
+        """Returns the outputs of `logits` for int32 and bool `[B, T]`, given context inputs."""
+        checks = check_ids("token_ids", token_ids, valid, self.tokenizer.vocabulary_size)
+        limit = self.stepper.context_length
+        if limit is not None:
             length = longest(tf.math.count_nonzero(valid, axis=1, dtype=tf.int32), at_least=0)
-            words = f"a row has too many tokens for the context of {context} tokens: "
-            checks.append(check(length <= context, words, length))
-        return checks
+            words = f"a row has too many tokens for the context of {limit} tokens: "
+            checks.append(check(length <= limit, words, length))
+        with tf.control_dependencies(checks):
+            token_ids, valid = tf.identity(token_ids), tf.identity(valid)
+        output = model_logits(self.stepper, token_ids, valid, context)
+        return {"logits": tf.cast(output, tf.float32)}
+
+
+def ids_and_valid(ids_name, valid_name):
+    """Returns the specs of rows of ids and of their validity, `[B, T]`."""
+    types = {ids_name: tf.int32, valid_name: tf.bool}
+    return [tf.TensorSpec([None, None], dtype, name=name) for name, dtype in types.items()]
+
+
+def _check_seed(seed):
+    return check(seed >= -1, "seed must be 0 or more, or -1 for none; received seed=", seed)
+
+
+def _check_temperature(temperature):
+    return check(
+        (temperature >= 0) & tf.math.is_finite(temperature),
+        "temperature must be 0 (greedy) or positive; received temperature=",
+        temperature,
+    )
 
 
 def fresh_seed():

@@ -52,3 +52,22 @@ def check(ok, *words):
     It must run before what it protects: use it as a control dependency.
     """
     return tf.debugging.Assert(ok, list(words), summarize=8)
+
+
+def check_ids(name, token_ids, valid, vocabulary_size):
+    """Returns operations that fail for ids outside the vocabulary, or unlike their validity.
+
+    Args:
+        name: Of the ids.
+        token_ids: int32 `[B, T]`.
+        valid: bool `[B, T]`.
+        vocabulary_size: Of the tokenizer.
+    """
+    shapes = tf.shape(token_ids), tf.shape(valid)
+    words = f"{name} and their validity must have one shape; received the shapes"
+    wrong = (token_ids < 0) | (token_ids >= vocabulary_size)
+    range_words = f"{name} must be from 0 to {vocabulary_size - 1}; received"
+    return [
+        check(tf.reduce_all(shapes[0] == shapes[1]), words, *shapes),
+        check(~tf.reduce_any(wrong), range_words, token_ids[wrong]),
+    ]

@@ -6,7 +6,7 @@ from keras_arch.generation.score import next_log_probabilities
 from keras_arch.serving.rows import longest
 
 
-def log_likelihoods(stepper, rows, stride):
+def log_likelihoods(stepper, rows, stride, context):
     """Returns the sum of the log-probabilities of each row's tokens but the first, float32 `[B]`.
 
     The windows are those of `keras_arch.generation.score.windows`; the model reads one of each row
@@ -16,6 +16,7 @@ def log_likelihoods(stepper, rows, stride):
         stepper: The model's `Stepper`.
         rows: Ragged int32 `[B, None]`.
         stride: Tokens that a window goes on.
+        context: Dict of tensors for the context inputs.
     """
     lengths = tf.cast(rows.row_lengths(), tf.int32)
     length = longest(lengths, at_least=2)
@@ -31,7 +32,7 @@ def log_likelihoods(stepper, rows, stride):
         ends = tf.minimum(lengths, end)
         places = tf.maximum(ends - slots, 0)[:, None] + tf.range(slots)
         window = tf.gather(token_ids, tf.minimum(places, length - 1), batch_dims=1)
-        found = next_log_probabilities(stepper, window, places < lengths[:, None])
+        found = next_log_probabilities(stepper, window, places < lengths[:, None], context)
         scored = (places >= first[:, None]) & (places < ends[:, None])
         totals += tf.reduce_sum(tf.where(scored[:, 1:], found, 0.0), axis=1)
         return end + stride, tf.maximum(ends, 1), totals

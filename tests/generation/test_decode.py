@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import keras_arch as ka
-from keras_arch.backend import compile_function
+from keras_arch.backend import compile_function, run_loop
 from keras_arch.generation import (
     Greedy,
     MinimumLength,
@@ -19,7 +19,7 @@ from keras_arch.generation import (
     TopK,
     TopP,
 )
-from keras_arch.generation.decode import decode
+from keras_arch.generation.decode import Decode
 from keras_arch.generation.prompts import pad_left
 from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, naive_greedy
 from tests.references import filters as reference
@@ -60,6 +60,12 @@ MODELS = {
 @pytest.fixture(scope="module")
 def model():
     return build(dataclasses.replace(CONFIGS["gpt2"], layers=1))
+
+
+def decode(stepper, token_ids, valid, new, limit, sampler, seed, stop_ids, **options):
+    """Runs the loop inside a program."""
+    loop = Decode(stepper, new, sampler, **options)
+    return run_loop(loop, token_ids, valid, limit, stop_ids, {}, seed)
 
 
 def arguments(rows, sampler, new=8, pads=0, stop_ids=(), **options):

@@ -56,7 +56,7 @@ def answer(signatures, name, inputs):
 def listed(array):
     """Returns an array as nested lists, bytes as text."""
     if array.dtype == object:
-        return [text.decode() for text in array]
+        return [text.decode() if isinstance(text, bytes) else listed(text) for text in array]
     return array.tolist()
 
 

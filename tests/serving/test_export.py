@@ -188,16 +188,6 @@ def test_ids_without_logits_are_errors(signatures, token_ids, valid, message):
 
 
 @tensorflow_only
-def test_a_model_with_a_source_is_refused(tokenizer, tmp_path):
-    model = build(CONFIGS["seq2seq"])
-    with pytest.raises(
-        ValueError, match=r"received one that takes \['source_ids', 'source_valid'\]"
-    ):
-        ka.serving.export(model, tmp_path, tokenizer)
-    assert not list(Path(tmp_path).iterdir())
-
-
-@tensorflow_only
 def test_bad_arguments_are_named(tokenizer, tmp_path):
     model = build(CONFIGS["gpt2"])
     with pytest.raises(ValueError, match=f"max_new_tokens=24, context_length={CONTEXT}"):
