@@ -2,6 +2,7 @@
 
     python recipes/export_model.py runs/demo --max-new-tokens 32
     python recipes/export_model.py my.keras --tokenizer my_tokenizer --output served/mine
+    python recipes/export_model.py runs/translation --beams 5
 
 A SavedModel is written on the TensorFlow backend, whichever one trained the model.
 """
@@ -24,6 +25,8 @@ def export_model(
     max_new_tokens: int = 32,
     temperature: float = 0.8,
     top_p: float = 0.95,
+    beams: int = 0,
+    length_penalty: float = 1.0,
 ):
     """Exports in this process if it runs TensorFlow, else in one that does.
 
@@ -34,6 +37,9 @@ def export_model(
         max_new_tokens: Most tokens that the SavedModel writes after a text.
         temperature: What the logits are divided by; a request may ask for another.
         top_p: Probability that the tokens to choose from hold together.
+        beams: Largest width of beam search, by which a text is answered unless sampling is asked
+            for; 0: there is none.
+        length_penalty: Exponent of the length in its scores.
 
     Raises:
         ValueError: If there is no model or no tokenizer, or a number is out of range.
@@ -45,6 +51,7 @@ def export_model(
         if not path.exists():
             raise ValueError(f"source must be a finished run or a .keras file; there is no {path}.")
     numbers = {"max-new-tokens": max_new_tokens, "temperature": temperature, "top-p": top_p}
+    numbers |= {"beams": beams, "length-penalty": length_penalty}
     if keras.backend.backend() != "tensorflow":
         paths = [model_file, "--tokenizer", tokenizer, "--output", output]
         options = [f"--{name}={number}" for name, number in numbers.items()]
@@ -62,6 +69,7 @@ def export_model(
         tokenizer,
         max_new_tokens=max_new_tokens,
         sampler=sampler,
+        search=ka.generation.BeamSearch(beams, length_penalty=length_penalty) if beams else None,
         stop_ids=[] if end is None else [end],
         # A text of its own begins on a new line; only some tokenizers have a token for that.
         bos_id=newline[0] if newline else None,

@@ -14,6 +14,7 @@ import pathlib
 from typing import Literal
 
 import keras
+from export_model import export_model
 from training_run import (
     TrainingSettings,
     command,
@@ -22,7 +23,12 @@ from training_run import (
     save_model,
     train_in_folder,
 )
-from translation_report import evaluate, write_translations
+from translation_report import (
+    MAX_NEW_TOKENS,
+    draw_alignments,
+    evaluate,
+    write_translations,
+)
 
 import keras_arch as ka
 from keras_arch.checks import check_positive
@@ -132,6 +138,14 @@ def run(settings, strategy, folder, train, validation, test):
     save_model(model, progress, folder)
     figures, translations = evaluate(model, tokenizer, test, settings.search())
     write_translations(test, translations, folder)
+    if settings.attention != "none":
+        draw_alignments(model, tokenizer, test.sources[:3], settings.search(), folder)
+    export_model(
+        folder.path,
+        max_new_tokens=MAX_NEW_TOKENS,
+        beams=settings.beams,
+        length_penalty=settings.length_penalty,
+    )
     return ka.training.write_report(
         folder / "report.json",
         model,

@@ -1,9 +1,10 @@
-"""What a translator can do: BLEU of greedy decoding and of beam search, by length of the source."""
+"""What a translator can do: BLEU by length of the source, and where it looks."""
 
 import csv
 import io
 import time
 
+import numpy as np
 import sacrebleu
 
 import keras_arch as ka
@@ -11,6 +12,7 @@ import keras_arch as ka
 #: Words of a source: from, to.
 LENGTHS = ((1, 9), (10, 12), (13, 15), (16, None))
 ROWS = 100
+MAX_NEW_TOKENS = 64
 
 
 def evaluate(model, tokenizer, pairs, search):
@@ -43,30 +45,51 @@ def evaluate(model, tokenizer, pairs, search):
     return figures, translations
 
 
-def translate(model, tokenizer, texts, search=None, max_new_tokens=64):
+def translate(model, tokenizer, texts, search=None):
     """Returns the translations of texts, by a `BeamSearch` or else greedily."""
     sources = [tokenizer.encode(text) for text in texts]
     # Rows of like length together: a batch takes as long as its longest row.
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    begin, end = (tokenizer.special_ids[role] for role in ("begin", "end"))
+    end = tokenizer.special_ids["end"]
     found = [""] * len(sources)
     for first in range(0, len(order), ROWS):
         rows = order[first : first + ROWS]
-        options = {
-            "prompts": [[begin]] * len(rows),
-            "max_new_tokens": max_new_tokens,
-            "stop_ids": [end],
-            "context": {"source_ids": [sources[i] for i in rows]},
-        }
-        if search is None:
-            generated = ka.generate(model, **options)
-            ids, valid = generated.token_ids, generated.valid
-        else:
-            generated = ka.generation.generate_beams(model, search=search, **options)
-            ids, valid = generated.token_ids[:, 0], generated.valid[:, 0]
-        for i, row, real in zip(rows, ids, valid, strict=True):
-            found[i] = tokenizer.decode([token for token in row[real] if token != end]).strip()
+        targets = translate_ids(model, tokenizer, [sources[i] for i in rows], search)
+        for i, target in zip(rows, targets, strict=True):
+            found[i] = tokenizer.decode([token for token in target if token != end]).strip()
     return found
+
+
+def translate_ids(model, tokenizer, sources, search=None):
+    """Returns the translation of each list of ids, a list of ids with the end, if it came to it."""
+    options = {
+        "prompts": [[tokenizer.special_ids["begin"]]] * len(sources),
+        "max_new_tokens": MAX_NEW_TOKENS,
+        "stop_ids": [tokenizer.special_ids["end"]],
+        "context": {"source_ids": sources},
+    }
+    if search is None:
+        generated = ka.generate(model, **options)
+        ids, valid = generated.token_ids, generated.valid
+    else:
+        generated = ka.generation.generate_beams(model, search=search, **options)
+        ids, valid = generated.token_ids[:, 0], generated.valid[:, 0]
+    return [row[real].tolist() for row, real in zip(ids, valid, strict=True)]
+
+
+def draw_alignments(model, tokenizer, texts, search, folder):
+    """Writes `alignment_1.png`, ...: which source tokens each token of a translation attends to."""
+    for number, text in enumerate(texts, 1):
+        source = tokenizer.encode(text)
+        (target,) = translate_ids(model, tokenizer, [source], search)
+        read = [tokenizer.special_ids["begin"], *target[:-1]]
+        inputs = {"source_ids": np.array([source]), "token_ids": np.array([read])}
+        inputs |= {"source_valid": np.ones((1, len(source)), bool)}
+        inputs |= {"valid": np.ones((1, len(read)), bool)}
+        (weights,) = ka.analysis.attention_weights(model, inputs).values()
+        words = [[tokenizer.decode([token]) for token in row] for row in (source, target)]
+        path = folder / f"alignment_{number}.png"
+        ka.analysis.plot_alignment(weights[0], *words, path)
 
 
 def bleu_by_length(texts, pairs):

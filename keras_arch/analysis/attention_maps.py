@@ -58,9 +58,15 @@ def plot_alignment(weights, source, target, path):
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    axes.set_xticks(range(len(source)), source, rotation=90)
-    axes.set_yticks(range(len(target)), target)
+    source, target = ([_shown(token) for token in tokens] for tokens in (source, target))
+    axes.set_xticks(range(len(source)), source, rotation=90, parse_math=False)
+    axes.set_yticks(range(len(target)), target, parse_math=False)
     axes.xaxis.tick_top()
     axes.spines[:].set_visible(False)
     axes.tick_params(colors=INK, labelsize=9, length=0)
     figure.savefig(path, format="png")
+
+
+def _shown(token):
+    """Returns a token as it can be drawn: no font has a picture of what is not printable."""
+    return token if token.isprintable() else ascii(token)[1:-1]

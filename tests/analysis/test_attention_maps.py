@@ -59,3 +59,9 @@ def test_the_picture_is_dark_where_the_weight_is(tmp_path):
 def test_tokens_of_another_number_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"\(1, 3\), of target and source; received \(2, 3\)"):
         plot_alignment(np.zeros((2, 3)), ["a", "b", "c"], ["d"], tmp_path / "map.png")
+
+
+def test_any_token_can_be_drawn(tmp_path):
+    # A backspace has no glyph, and between dollars stands a formula that is none.
+    plot_alignment(np.zeros((1, 3)), ["\b", "$^_$", "\n"], ["a"], tmp_path / "map.png")
+    assert imread(tmp_path / "map.png").any()

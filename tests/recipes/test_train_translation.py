@@ -10,6 +10,7 @@ import pytest
 import sacrebleu
 
 import keras_arch as ka
+from tests.serving.client import ask
 
 PROJECT = pathlib.Path(__file__).parents[2]
 WORDS = {"a": "ein", "red": "rot", "dog": "Hund", "cat": "Katze", "runs": "rennt"}
@@ -48,7 +49,10 @@ def settings(recipe, tmp_path, folder, **changes):
 
 
 def test_a_run_writes_its_folder(recipe, tmp_path, folder, capsys):
-    recipe.main(settings(recipe, tmp_path, folder, attention="general"))
+    # Long enough for the SavedModel to come to the same tokens, whatever it rounds otherwise.
+    changes = {"attention": "general", "steps": 60, "evaluate_every": 30, "learning_rate": 0.02}
+    asked = settings(recipe, tmp_path, folder, **changes)
+    recipe.main(asked)
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     with open(tmp_path / "run" / "translations.tsv", newline="") as file:
         header, *rows = csv.reader(file, delimiter="\t")
@@ -68,7 +72,11 @@ def test_a_run_writes_its_folder(recipe, tmp_path, folder, capsys):
     assert report["validation_tokens"] == tokens
     model = keras.saving.load_model(tmp_path / "run" / "model.keras", compile=False)
     assert model.name == "attention_seq2seq"
-    recipe.main(settings(recipe, tmp_path, folder, attention="general"))
+    pictures = [path.name for path in (tmp_path / "run").glob("alignment_*.png")]
+    assert sorted(pictures) == ["alignment_1.png", "alignment_2.png", "alignment_3.png"]
+    (answer,) = ask(tmp_path / "run" / "export" / "1", ("serving_default", {"text": SOURCES}))
+    assert [text.strip() for text in answer["text"]] == [row[3] for row in rows]
+    recipe.main(asked)
     assert json.loads(capsys.readouterr().out) == report
 
 
