@@ -22,6 +22,7 @@ from tests.contracts.tiny import (
     inputs_of,
     logits,
     naive_greedy,
+    shared,
     stepped_logits,
 )
 
@@ -49,7 +50,7 @@ def test_configs_cover_the_catalog():
 
 @every_config
 def test_keras_file_round_trip(config, token_ids, tmp_path):
-    model = build(config)
+    model = shared(config)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(logits(again, token_ids), logits(model, token_ids))
@@ -58,7 +59,7 @@ def test_keras_file_round_trip(config, token_ids, tmp_path):
 def test_keras_file_of_another_backend(token_ids, tmp_path):
     np.save(tmp_path / "token_ids.npy", token_ids)
     for label, config in CONFIGS.items():
-        model = build(config)
+        model = shared(config)
         model.save(tmp_path / f"{label}.keras")
         np.save(tmp_path / f"{label}.npy", logits(model, token_ids))
     others = {"tensorflow", "jax", "torch"} - {keras.backend.backend()}
@@ -76,7 +77,7 @@ def test_keras_file_of_another_backend(token_ids, tmp_path):
 @every_config
 @pytest.mark.parametrize("chunks", [[1] * 12, [3] * 4, [12]], ids=["1", "3", "all"])
 def test_steps_equal_the_full_pass(config, chunks, token_ids, ragged):
-    model = build(config)
+    model = shared(config)
     stepped = stepped_logits(model, token_ids, ragged, chunks)
     full = logits(model, token_ids, ragged)
     np.testing.assert_allclose(stepped[ragged], full[ragged], rtol=0, atol=1e-5)
@@ -84,7 +85,7 @@ def test_steps_equal_the_full_pass(config, chunks, token_ids, ragged):
 
 @every_config
 def test_ragged_generation_equals_naive(config):
-    model = build(config)
+    model = shared(config)
     rows = [[1, 2, 3, 4, 5], [7], [9, 8, 7]]
     generated = ka.generate(model, rows, max_new_tokens=10, context=context_of(model, 3))
     np.testing.assert_array_equal(generated.token_ids, naive_greedy(model, rows, 10))
@@ -92,7 +93,7 @@ def test_ragged_generation_equals_naive(config):
 
 @every_config
 def test_later_tokens_change_nothing_before_them(config, token_ids):
-    model = build(config)
+    model = shared(config)
     changed = token_ids.copy()
     changed[:, 7:] = (changed[:, 7:] + 1) % V
     before, after = logits(model, token_ids), logits(model, changed)
@@ -102,7 +103,7 @@ def test_later_tokens_change_nothing_before_them(config, token_ids):
 
 @every_config
 def test_pads_change_nothing(config, token_ids):
-    model = build(config)
+    model = shared(config)
     alone = logits(model, token_ids[:, :6])
     for left, right in ((0, 6), (6, 0), (1, 5)):
         padded = np.full((3, 12), 17, "int32")
@@ -118,7 +119,7 @@ def test_packed_documents_are_apart(config, token_ids):
     if "packed" not in inspect.signature(ka.models.builder(config)).parameters:
         pytest.skip("the model takes one document a row")
     packed = build(config, packed=True)
-    plain = build(config)
+    plain = shared(config)
     segment_ids = np.repeat([[0] * 5 + [1] * 7], 3, axis=0).astype("int32")
     values = {"token_ids": token_ids, "valid": np.ones((3, 12), "bool")}
     together = ops.convert_to_numpy(packed({**values, "segment_ids": segment_ids}))
@@ -198,7 +199,7 @@ class _Observed:
 
     @functools.cached_property
     def model(self):
-        return build(self.config)
+        return shared(self.config)
 
     @functools.cached_property
     def shapes(self):
@@ -243,7 +244,7 @@ def test_one_batch_is_learned(config, token_ids):
 @every_config
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_is_close(config, policy, token_ids, ragged):
-    full = logits(build(config, scale=0.2), token_ids, ragged)
+    full = logits(shared(config, scale=0.2), token_ids, ragged)
     keras.config.set_dtype_policy(policy)
     mixed = logits(build(config, scale=0.2), token_ids, ragged).astype("float32")
     assert np.isfinite(mixed).all()
@@ -253,4 +254,4 @@ def test_mixed_precision_is_close(config, policy, token_ids, ragged):
 
 @every_config
 def test_parameters_are_counted_without_the_model(config):
-    assert ka.analysis.count_parameters(config) == build(config).count_params()
+    assert ka.analysis.count_parameters(config) == shared(config).count_params()

@@ -1,5 +1,7 @@
 """Tiny configs of every model in the catalog, in the variants that take other paths."""
 
+import functools
+
 import keras
 import numpy as np
 
@@ -44,6 +46,12 @@ def build(config, seed=0, scale=0.4, **options):
     for weight in model.weights:
         weight.assign(random.normal(scale=scale, size=weight.shape))
     return model
+
+
+@functools.cache
+def shared(config, scale=0.4):
+    """Returns the model of `build`: one for all tests of a process that only read it."""
+    return build(config, scale=scale)
 
 
 def context_of(model, rows):
