@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_arch.generation.beam_coverage import coverage_name, log_coverage
 from keras_arch.generation.beam_entries import places_among_all, take_entries
 from keras_arch.generation.beam_extensions import extend, extend_groups
 from keras_arch.generation.beam_hypotheses import Finished, Hypotheses, no_hypotheses
@@ -77,7 +78,9 @@ class BeamDecode:
         logits = ops.cast(logits[:, -1], "float32")
         found = self._extend(logits, beams.totals, finished.done, request["stop_ids"])
         beams = beams.extend(found, i)
-        finished = self._finish(beams, found.stopped, i + 1, finished, request["limit"])
+        ended = self._ended(beams, found.stopped, i + 1, request["limit"])
+        scores = self.search.score(beams.totals, i + 1, self._log_coverage(found.beams, state))
+        finished = self._finish(beams, ended, scores, i + 1, finished)
         beams = beams._replace(totals=ops.where(found.stopped, -float("inf"), beams.totals))
         beams, last = beams.take(found.next), take_entries(found.token_ids, found.next)
         finished = finished._replace(done=self._done(beams, i + 1, finished, request["limit"]))
@@ -109,14 +112,25 @@ class BeamDecode:
         totals, done = ops.reshape(totals, (-1, groups, width)), ops.reshape(done, (-1, groups))
         return extend_groups(logits, totals, stop_ids, done, self.search.diversity)
 
-    def _finish(self, beams, stopped, count, finished, limit):
-        """Returns the `Finished` with those of the first W beams that end at `count` tokens."""
+    def _ended(self, beams, stopped, count, limit):
+        """Returns which hypotheses of `count` tokens are at their end, bool `[R, C]`."""
+        ended = ops.logical_or(stopped, count >= limit)
+        return ops.logical_and(ended, beams.totals > -float("inf"))
+
+    def _log_coverage(self, origins, state):
+        """Returns the coverage of what comes of beams `[R, C]`; 0 if it has no price."""
+        if not self.search.coverage_penalty:
+            return 0.0
+        state = state["layers"][coverage_name(self.stepper)]
+        coverage = log_coverage(state, self.search.width)
+        return take_entries(ops.reshape(coverage, (-1, self.search.group_width)), origins)
+
+    def _finish(self, beams, ended, scores, count, finished):
+        """Returns the `Finished` with those of the first W beams that ended with `count` tokens."""
+        scores = ops.where(ended, scores, -float("inf"))
         width = self.search.group_width
         first = Hypotheses(*(x[:, :width] for x in beams))
-        ends = ops.logical_or(stopped[:, :width], count >= limit)
-        ends = ops.logical_and(ends, first.totals > -float("inf"))
-        scores = ops.where(ends, self.search.score(first.totals, count), -float("inf"))
-        return finished.add(first, count, scores)
+        return finished.add(first, count, scores[:, :width])
 
     def _done(self, beams, count, finished, limit):
         """Returns which rows take no more finished hypotheses, bool `[R]`."""

@@ -23,6 +23,9 @@ class BeamSearch:
         width: W, beams of a row.
         length_penalty: alpha; 0: the score is the sum itself; above 0 long hypotheses gain, below 0
             short ones. For translation 0.6 to 1 is usual (Wu et al. 2016, section 7).
+        coverage_penalty: beta, not negative; hypotheses lose `beta * -sum(log(min(c, 1)))`, c being
+            how often each source token was attended to, so that none is left out (Wu et al. 2016,
+            equation 14: 0.2 there). Needs a model with an `AttentionDecoder`.
         early_stopping: When a row is done that has W finished hypotheses. True: at once. False: if
             its best beam, were it finished at its present length, would score no better than the
             worst of them. "never": if no beam can come to a better score at any length up to the
@@ -41,6 +44,7 @@ class BeamSearch:
 
     width: int
     length_penalty: float = 0.0
+    coverage_penalty: float = 0.0
     early_stopping: bool | str = False
     n_best: int = 1
     groups: int = 1
@@ -56,8 +60,13 @@ class BeamSearch:
             raise ValueError(
                 f"groups must divide width; received groups={self.groups}, width={self.width}."
             )
-        for name in ("length_penalty", "diversity"):
+        for name in ("length_penalty", "coverage_penalty", "diversity"):
             _check_finite(name, getattr(self, name))
+        if self.coverage_penalty < 0:
+            raise ValueError(
+                "coverage_penalty must not be negative; received "
+                f"coverage_penalty={self.coverage_penalty}."
+            )
         if self.diversity < 0 or (self.diversity > 0 and self.groups == 1):
             raise ValueError(
                 "diversity must be 0, or positive with groups of 2 or more; received "
@@ -74,20 +83,22 @@ class BeamSearch:
         """Beams of a group."""
         return self.width // self.groups
 
-    def score(self, log_probability, tokens):
+    def score(self, log_probability, tokens, log_coverage=0.0):
         """Returns the score of hypotheses.
 
         Args:
             log_probability: float32 tensor, sums of the tokens' log-probabilities, in nats.
             tokens: int32 tensor, generated tokens of each, the stop id included.
+            log_coverage: float32 tensor, see `beam_coverage`; never positive.
         """
-        return log_probability / length_penalty(tokens, self.length_penalty)
+        score = log_probability / length_penalty(tokens, self.length_penalty)
+        return score + self.coverage_penalty * log_coverage if self.coverage_penalty else score
 
     def attainable(self, log_probability, tokens, limit):
         """Returns the score that beams are credited with where a row asks whether to go on.
 
         Args:
-            log_probability: As in `score`; so is `tokens`.
+            log_probability: As in `score`; so is `tokens`. The coverage may still become full.
             limit: int32 scalar, most tokens of a hypothesis.
         """
         # Sums only fall; what they are divided by grows with the tokens where alpha is positive.
@@ -103,17 +114,6 @@ class BeamSearch:
 def length_penalty(tokens, alpha):
     """Returns `((5 + tokens) / 6) ** alpha`, float32. Source: Wu et al. 2016, equation 14."""
     return ((5.0 + ops.cast(tokens, "float32")) / 6.0) ** alpha
-
-
-def check_search(search, vocabulary_size):
-    """Raises ValueError if that is no `BeamSearch`, or wider than the vocabulary."""
-    if not isinstance(search, BeamSearch):
-        raise ValueError(f"search must be a BeamSearch(...); received search={search!r}.")
-    if search.width > vocabulary_size:
-        raise ValueError(
-            "width must be at most the size of the vocabulary; received "
-            f"width={search.width}, a vocabulary of {vocabulary_size} tokens."
-        )
 
 
 def _check_finite(name, value):

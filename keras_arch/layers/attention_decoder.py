@@ -90,19 +90,20 @@ class AttentionDecoder(Part):
         """Returns the state before the first token.
 
         `memory`: what the attention makes of the memory; `cells`: their states, by number; and
-        `coverage`, float32 `[B, S]`, if it is read.
+        `coverage`, float32 `[B, S]`: the sum of the weights that each vector of the memory got.
         """
-        state = {
+        return {
             "memory": self.attention.project(memory, memory_valid),
             "cells": self._begin_cells(batch, initial_state),
+            "coverage": ops.zeros((batch, ops.shape(memory)[1]), "float32"),
         }
-        if self.attention.reads_coverage:
-            state["coverage"] = ops.zeros((batch, ops.shape(memory)[1]), "float32")
-        return state
 
     def step(self, x, valid, *, state, cursor):
         """Continues the row: returns what `call` does for the chunk, and the new state."""
-        state, output, _ = self._run(x, valid, state)
+        state, output, weights = self._run(x, valid, state)
+        if not self.attention.reads_coverage:
+            seen = ops.sum(ops.where(valid[..., None], weights, 0.0), axis=1)
+            state = {**state, "coverage": state["coverage"] + seen}
         return output, state
 
     def advance(self, state, step, memory, shared):

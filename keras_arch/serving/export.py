@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from keras_arch.checks import check_positive
-from keras_arch.generation.beam_search import check_search
+from keras_arch.generation.beam import check_search
 from keras_arch.generation.prompts import check_request
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper
@@ -102,7 +102,7 @@ def export(
     bos_id = tokenizer.start_id if bos_id is None else bos_id
     check_request(stepper, tokenizer, sampler, stop_ids, bos_id)
     _check_room(max_new_tokens, stepper.context_length)
-    _check_search(search, model.output.shape[-1])
+    _check_search(search, stepper, model.output.shape[-1])
     decoder = Decoder(stepper, max_new_tokens, sampler, search, [*stop_ids])
     if stepper.context_inputs:
         source_tokenizer = source_tokenizer or tokenizer
@@ -119,10 +119,10 @@ def export(
     return folder
 
 
-def _check_search(search, vocabulary_size):
+def _check_search(search, stepper, vocabulary_size):
     if search is None:
         return
-    check_search(search, vocabulary_size)
+    check_search(search, stepper, vocabulary_size)
     if search.n_best != 1:
         raise ValueError(
             f"search must have n_best=1 to be exported; received n_best={search.n_best}."

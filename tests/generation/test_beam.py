@@ -58,8 +58,8 @@ def frequent(model, rows, new):
     ("label", "search"),
     [
         ("gpt2", BeamSearch(3, 0.6, n_best=3)),
-        ("llama-window", BeamSearch(4, 1.0, "never", n_best=4)),
-        ("lstm_lm", BeamSearch(3, -1.0, True, n_best=2)),
+        ("llama-window", BeamSearch(4, 1.0, early_stopping="never", n_best=4)),
+        ("lstm_lm", BeamSearch(3, -1.0, early_stopping=True, n_best=2)),
         ("gpt2", BeamSearch(4, 0.6, n_best=4, groups=2, diversity=0.7)),
     ],
     ids=["gpt2", "llama", "lstm", "groups"],
@@ -70,7 +70,7 @@ def test_hypotheses_equal_the_reference(label, search):
     found = generate_beams(model, ROWS, 8, search, stop_ids)
     run, options = following(model), dataclasses.asdict(search)
     options |= {"alpha": options.pop("length_penalty")}
-    del options["n_best"]
+    del options["n_best"], options["coverage_penalty"]
     for i, row in enumerate(ROWS):
         check(found, i, beam_search(run, row, 8, stop_ids=stop_ids, **options))
         kept = [tuple(x[k]) for x, k in zip(found.token_ids[i], found.valid[i], strict=True)]
@@ -143,7 +143,7 @@ def test_places_without_a_hypothesis_are_empty():
 @pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.6, 1.0])
 def test_wide_enough_it_finds_the_best_of_all(alpha):
     model = small("lstm_lm", vocabulary_size=4)
-    rows, stop_ids, search = [[1], [2, 1, 3]], [0], BeamSearch(4**4, alpha, "never")
+    rows, stop_ids, search = [[1], [2, 1, 3]], [0], BeamSearch(4**4, alpha, early_stopping="never")
     stepper = Stepper(model)
     program = compile_loop(BeamDecode(stepper, 4, search), stepper.variables)
     outputs = program(*pad_left(rows, 3), np.int32(4), np.array(stop_ids, "int32"), {})
@@ -158,7 +158,7 @@ def test_early_stopping_trades_scores_for_time():
     model = bigrams(np.random.default_rng(32).dirichlet([0.6] * 6, size=6))
     rows, best = [[1], [2], [3], [4], [5]], []
     for early_stopping in (True, False, "never"):
-        search = BeamSearch(2, 2.0, early_stopping, n_best=2)
+        search = BeamSearch(2, 2.0, early_stopping=early_stopping, n_best=2)
         found = generate_beams(model, rows, 12, search, stop_ids=[0])
         for i, row in enumerate(rows):
             expected = beam_search(following(model), row, 12, 2, [0], 2.0, early_stopping)
@@ -223,6 +223,37 @@ def test_the_context_is_shared_by_the_beams_of_a_row():
     for i, row in enumerate(rows):
         run = following(model, {name: x[i : i + 1] for name, x in context.items()})
         check(found, i, beam_search(run, row, 6, 3, [30], 0.6))
+
+
+@pytest.mark.parametrize("attention", ["additive", "local"])
+def test_what_is_not_covered_costs(attention):
+    more = {"attention": "local", "window": 1} if attention == "local" else {}
+    model = build(dataclasses.replace(CONFIGS["attention_seq2seq"], **more))
+    context = {"source_ids": SOURCES, "source_valid": np.arange(5) < np.array([[5], [3]])}
+    # So few tokens that no source is read in full.
+    rows, beta = [[1, 2], [3]], 0.4
+    plain, search = (BeamSearch(3, 0.6, b, n_best=3) for b in (0.0, beta))
+    found = generate_beams(model, rows, 3, search, stop_ids=[30], context=context)
+    for i, row in enumerate(rows):
+        own = {name: x[i : i + 1] for name, x in context.items()}
+
+        def bonus(tokens, row=row, own=own):
+            # Wu et al. 2016, equation 14, by the weights of the whole model.
+            read = np.array([[*row, *tokens[:-1]]])
+            inputs = {"token_ids": read, "valid": np.ones(read.shape, bool), **own}
+            (weights,) = ka.analysis.attention_weights(model, inputs).values()
+            coverage = weights[0].sum(axis=0)[own["source_valid"][0]]
+            return beta * np.log(np.clip(coverage, 1e-6, 1.0)).sum()
+
+        run = following(model, own)
+        check(found, i, beam_search(run, row, 3, 3, [30], 0.6, bonus=bonus))
+    without = generate_beams(model, rows, 3, plain, stop_ids=[30], context=context)
+    assert not np.allclose(found.scores, without.scores)
+
+
+def test_coverage_without_attention_is_named():
+    with pytest.raises(ValueError, match="coverage_penalty needs a model with one Attention"):
+        generate_beams(small("gpt2"), [[1]], 4, BeamSearch(2, coverage_penalty=0.2))
 
 
 @pytest.mark.skipif(

@@ -28,7 +28,7 @@ def test_beams_are_credited_with_what_their_score_may_become():
     total = ops.convert_to_tensor(np.float32(-2.0))
 
     def attainable(alpha, early_stopping):
-        search = BeamSearch(2, alpha, early_stopping)
+        search = BeamSearch(2, alpha, early_stopping=early_stopping)
         return number(search.attainable(total, 1, 7))
 
     assert attainable(1.0, False) == -2.0
@@ -49,6 +49,8 @@ def test_beams_are_credited_with_what_their_score_may_become():
         ({"length_penalty": float("nan")}, "length_penalty.*=nan"),
         ({"length_penalty": float("inf")}, "length_penalty.*=inf"),
         ({"length_penalty": "high"}, "length_penalty='high'"),
+        ({"coverage_penalty": -0.2}, r"coverage_penalty=-0\.2"),
+        ({"coverage_penalty": float("nan")}, "coverage_penalty=nan"),
         ({"groups": 2, "diversity": -0.5}, r"diversity=-0\.5"),
         ({"groups": 2, "diversity": float("nan")}, "diversity=nan"),
         ({"diversity": 0.5}, r"diversity=0\.5, groups=1"),

@@ -19,6 +19,7 @@ def beam_search(
     early_stopping=False,
     groups=1,
     diversity=0.0,
+    bonus=lambda tokens: 0.0,
 ):
     """Returns the finished hypotheses `(tokens, total, score)` of a row, best first.
 
@@ -34,6 +35,7 @@ def beam_search(
         groups: Groups of beams, each avoiding the tokens of those before it
             (Vijayakumar et al. 2016, algorithm 1, Hamming diversity).
         diversity: What a token loses in a choice for each beam that chose it before.
+        bonus: Function from a hypothesis's tokens to what its score gains, at most 0.
     """
     width //= groups
     beams = [[([], 0.0)] for _ in range(groups)]
@@ -54,7 +56,8 @@ def beam_search(
             extensions.sort(key=lambda extension: -extension[0])
             for _, tokens, total in extensions[:width]:
                 if tokens[-1] in stop_ids or count == new:
-                    finished[g].append((tokens, total, total / length_penalty(count, alpha)))
+                    score = total / length_penalty(count, alpha) + bonus(tokens)
+                    finished[g].append((tokens, total, score))
             finished[g] = sorted(finished[g], key=lambda hypothesis: -hypothesis[2])[:width]
             going = [(t, total) for _, t, total in extensions if t[-1] not in stop_ids]
             beams[g] = going[:width]
