@@ -37,6 +37,30 @@ def to_keras(kind, weights):
     return [kernel, recurrent, np.stack([bias, more]) if kind == "gru" else bias]
 
 
+def from_cudnn(kind, weights):
+    """Returns our weights for those of Keras 2's `CuDNNLSTM` or `CuDNNGRU`: "lstm" or "gru".
+
+    Kernel, recurrent kernel and both biases in one array, as checkpoints of that time hold them:
+    each block of a matrix is transposed where it lies.
+
+    Raises:
+        ValueError: As `from_keras`.
+    """
+    orders = {kind: order for kind, order in KERAS_ORDER.items() if kind != "rnn"}
+    kernel, recurrent, bias = _arrays(kind, weights, 3, orders)
+    if bias.size != 2 * kernel.shape[-1]:
+        raise ValueError(
+            f"weights must be those of one CuDNN {kind!r} layer, with two biases; received the "
+            f"shapes {[array.shape for array in (kernel, recurrent, bias)]}."
+        )
+    blocks = len(orders[kind])
+    kernel, recurrent = (
+        np.hstack([x.ravel().reshape(x.shape, order="F") for x in np.hsplit(matrix, blocks)])
+        for matrix in (kernel, recurrent)
+    )
+    return _ours(kind, kernel, recurrent, *np.split(bias.ravel(), 2), orders[kind])
+
+
 def from_torch(kind, weights):
     """Returns our weights for PyTorch's: weight_ih, weight_hh, bias_ih, bias_hh.
 

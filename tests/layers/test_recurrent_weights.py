@@ -4,7 +4,13 @@ import pytest
 from keras import ops
 
 from keras_arch import layers
-from keras_arch.layers.recurrent_weights import from_keras, from_torch, to_keras, to_torch
+from keras_arch.layers.recurrent_weights import (
+    from_cudnn,
+    from_keras,
+    from_torch,
+    to_keras,
+    to_torch,
+)
 from tests.layers import rows
 
 WIDTH = 5
@@ -102,6 +108,10 @@ def test_names_what_is_wrong():
         from_keras("mlp", weights)
     with pytest.raises(ValueError, match="the 4 arrays of one 'lstm' layer; received shapes"):
         from_torch("lstm", weights)
+    with pytest.raises(ValueError, match=r"one of \['lstm', 'gru'\]; received kind='rnn'"):
+        from_cudnn("rnn", weights)
+    with pytest.raises(ValueError, match="with two biases; received the shapes"):
+        from_cudnn("lstm", keras_layer("lstm").get_weights())
     for convert in (from_keras, to_keras):
         with pytest.raises(ValueError, match="those of one 'rnn' layer; received the shapes"):
             convert("rnn", weights)
