@@ -48,7 +48,7 @@ class Settings(TrainingSettings):
     layers: int = 1  # Layers of encoder and decoder
     dropout: float = 0.3  # Dropout rate
     tokens: int = 1536  # Positions of a batch on either side
-    steps: int = 6000  # Updates
+    steps: int = 4500  # Updates
     evaluate_every: int = 500  # Updates between evaluations, each with a checkpoint
     patience: int = 4  # Evaluations without improvement before it stops; 0: never
     learning_rate: float = 2e-3  # Peak of the learning rate
