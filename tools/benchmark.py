@@ -1,7 +1,8 @@
-"""Times this project beside its peers: KerasHub, and PyTorch with `transformers` where installed.
+"""Times this project beside its peers: KerasHub, Keras, and PyTorch with `transformers`.
 
     python tools/benchmark.py train --shape 4x128 --batch 12
     python tools/benchmark.py generate --shape 6x384 --batch 8 --new-tokens 128 --cores 1
+    python tools/benchmark.py recurrent --shape bahdanau --batch 32 --time 24
 
 Every peer runs in a process of its own, all of them in turn in each round, so that a machine whose
 speed drifts slows all alike. Prints one JSON line per run, then a table of medians with ratios and
@@ -19,10 +20,11 @@ import statistics
 import subprocess
 import sys
 
+from peers.recurrent_shapes import RECURRENT_SHAPES
 from peers.shapes import SHAPES
 
 #: Name -> module of `peers`, backend, mode.
-PEERS = {
+TRANSFORMERS = {
     "keras_arch TensorFlow": ("keras_arch_peer", "tensorflow", None),
     "keras_arch JAX": ("keras_arch_peer", "jax", None),
     "keras_arch PyTorch": ("keras_arch_peer", "torch", None),
@@ -32,16 +34,28 @@ PEERS = {
     "KerasHub PyTorch": ("keras_hub_peer", "torch", None),
     "PyTorch": ("torch_peer", "torch", None),
 }
+RECURRENT = {
+    "keras_arch TensorFlow": ("keras_arch_recurrent", "tensorflow", None),
+    "keras_arch JAX": ("keras_arch_recurrent", "jax", None),
+    "keras_arch PyTorch": ("keras_arch_recurrent", "torch", None),
+    "Keras TensorFlow": ("keras_recurrent", "tensorflow", None),
+    "Keras TensorFlow, no XLA": ("keras_recurrent", "tensorflow", "no XLA"),
+    "Keras JAX": ("keras_recurrent", "jax", None),
+    "Keras PyTorch": ("keras_recurrent", "torch", None),
+    "PyTorch": ("torch_recurrent", "torch", None),
+}
+PEERS = {"train": TRANSFORMERS, "generate": TRANSFORMERS, "recurrent": RECURRENT}
 NEEDS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch"}
 
 
 def chosen_peers(arguments):
     """Returns the peers to run: those asked for, of those that are installed."""
-    unknown = set(arguments.peers or ()) - set(PEERS)
+    peers = PEERS[arguments.task]
+    unknown = set(arguments.peers or ()) - set(peers)
     if unknown:
-        raise SystemExit(f"--peers must be out of {list(PEERS)}; received {sorted(unknown)}.")
+        raise SystemExit(f"--peers must be out of {list(peers)}; received {sorted(unknown)}.")
     kept = {}
-    for name, (module, backend, mode) in PEERS.items():
+    for name, (module, backend, mode) in peers.items():
         needs = [NEEDS[backend]]
         needs += ["transformers"] if (module, arguments.task) == ("torch_peer", "generate") else []
         missing = [need for need in needs if importlib.util.find_spec(need) is None]
@@ -96,8 +110,8 @@ def run_all(arguments):
 
 def limit_ms(arguments, rates):
     """Returns the ms that the work takes at the best rates seen."""
-    shape = SHAPES[arguments.shape]
-    if arguments.task == "train":
+    shape = (SHAPES | RECURRENT_SHAPES)[arguments.shape]
+    if arguments.task != "generate":
         work = shape.training_operations(arguments.batch, arguments.time)
         return 1e3 * work / max(rate["operations_per_second"] for rate in rates)
     operations = 2 * shape.matrix_entries() * arguments.batch * arguments.new_tokens
@@ -108,7 +122,7 @@ def limit_ms(arguments, rates):
 
 def print_table(arguments, rows, limit):
     """Prints medians, and each peer's time to that of the first."""
-    what = "ms a step" if arguments.task == "train" else "ms a call"
+    what = "ms a call" if arguments.task == "generate" else "ms a step"
     base = next(iter(rows.values()))["ms"]
     heads = (what, "ratio", "of limit", "first s", "peak MB")
     print(f"\n{'peer':<30}" + "".join(f"{head:>11}" for head in heads))
@@ -149,12 +163,21 @@ def parse_arguments():
     generate.add_argument("--prompt", type=int, default=32, help="tokens of a prompt")
     generate.add_argument("--new-tokens", type=int, default=128, help="tokens to generate")
     generate.add_argument("--calls", type=int, default=3, help="timed calls of a run")
-    for task, batch, shape, cores in ((train, 12, "4x128", 2), (generate, 1, "6x384", 1)):
-        task.add_argument("--shape", choices=SHAPES, default=shape, help="layers x width")
+    recurrent = tasks.add_parser(
+        "recurrent", help="a step of fit of recurrent models", formatter_class=formatter
+    )
+    recurrent.add_argument("--time", type=int, default=64, help="tokens of a row")
+    recurrent.add_argument("--steps", type=int, default=20, help="training steps of a run")
+    for name, task, batch, shapes, shape, cores in (
+        ("train", train, 12, SHAPES, "4x128", 2),
+        ("generate", generate, 1, SHAPES, "6x384", 1),
+        ("recurrent", recurrent, 16, RECURRENT_SHAPES, "lstm", 1),
+    ):
+        task.add_argument("--shape", choices=shapes, default=shape, help="the model")
         task.add_argument("--batch", type=int, default=batch, help="rows")
         task.add_argument("--rounds", type=int, default=3, help="times that each peer runs")
         task.add_argument("--cores", type=int, default=cores, help="cores a peer is pinned to")
-        task.add_argument("--peers", nargs="+", help=f"only these, out of: {', '.join(PEERS)}")
+        task.add_argument("--peers", nargs="+", help=f"of {', '.join(PEERS[name])}")
         task.add_argument("--plot", type=pathlib.Path, help="PNG file to draw the table into")
     return parser.parse_args()
 

@@ -8,6 +8,7 @@ import sys
 import time
 
 from peers import machine
+from peers.recurrent_shapes import RECURRENT_SHAPES
 from peers.shapes import SHAPES, token_ids
 
 
@@ -38,15 +39,18 @@ def time_generation(peer, job):
 def main():
     """Does the job given as JSON on the command line."""
     job = json.loads(sys.argv[1])
-    job["shape"] = SHAPES[job["shape"]]
+    job["shape"] = (SHAPES | RECURRENT_SHAPES)[job["shape"]]
     if job["module"] == "machine":
         result = {
-            "bytes_per_second": machine.bytes_per_second(job["shape"].decoding_bytes()),
             "operations_per_second": machine.operations_per_second(),
         }
+        if job["task"] == "generate":
+            size = job["shape"].decoding_bytes()
+            result["bytes_per_second"] = machine.bytes_per_second(size)
     else:
         peer = importlib.import_module(f"peers.{job['module']}")
-        result = {"train": time_training, "generate": time_generation}[job["task"]](peer, job)
+        time_task = time_generation if job["task"] == "generate" else time_training
+        result = time_task(peer, job)
         result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(result))
 
