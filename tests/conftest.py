@@ -1,5 +1,6 @@
 """What every test gets."""
 
+import gc
 import os
 
 # Most of the suite's time is XLA's, compiling programs that run once: it leaves out what makes them
@@ -9,6 +10,16 @@ os.environ["XLA_FLAGS"] = " ".join(filter(None, [os.environ.get("XLA_FLAGS"), CH
 
 import keras  # noqa: E402 (XLA reads its flags once)
 import pytest  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="module")
+def frozen():
+    """Keeps what earlier files left out of later collections of garbage.
+
+    Keras collects whenever a layer loses a weight, and compiled programs are millions of objects.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
