@@ -63,16 +63,19 @@ def export_model(
     )
     tokenizer = ka.text.load_tokenizer(tokenizer)
     newline, end = tokenizer.encode("\n"), tokenizer.special_ids.get("end")
+    model = keras.saving.load_model(model_file, compile=False)
+    has_source = "source_ids" in [x.name for x in model.inputs]
     folder = ka.serving.export(
-        keras.saving.load_model(model_file, compile=False),
+        model,
         output,
         tokenizer,
         max_new_tokens=max_new_tokens,
         sampler=sampler,
         search=ka.generation.BeamSearch(beams, length_penalty=length_penalty) if beams else None,
         stop_ids=[] if end is None else [end],
-        # A text of its own begins on a new line; only some tokenizers have a token for that.
-        bos_id=newline[0] if newline else None,
+        # A target begins with the tokenizer's own id. A text of its own begins on a new line; only
+        # some tokenizers have a token for that.
+        bos_id=newline[0] if newline and not has_source else None,
         version=next_version(output),
     )
     print(f"Exported to {folder}.")
