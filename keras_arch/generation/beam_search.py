@@ -7,6 +7,7 @@ import numbers
 from keras import ops
 
 from keras_arch.checks import check_positive
+from keras_arch.generation.beam_coverage import coverage_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +110,19 @@ class BeamSearch:
     def stops_when_full(self):
         """Whether a row is done with its W-th hypothesis; one beam has no other to wait for."""
         return self.early_stopping is True or self.group_width == 1
+
+
+def check_search(search, stepper, vocabulary_size):
+    """Raises ValueError if that is no `BeamSearch`, or does not go with the model."""
+    if not isinstance(search, BeamSearch):
+        raise ValueError(f"search must be a BeamSearch(...); received search={search!r}.")
+    if search.width > vocabulary_size:
+        raise ValueError(
+            "width must be at most the size of the vocabulary; received "
+            f"width={search.width}, a vocabulary of {vocabulary_size} tokens."
+        )
+    if search.coverage_penalty:
+        coverage_name(stepper)
 
 
 def length_penalty(tokens, alpha):

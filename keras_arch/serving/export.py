@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from keras_arch.checks import check_positive
-from keras_arch.generation.beam import check_search
+from keras_arch.generation.beam_search import check_search
 from keras_arch.generation.prompts import check_request
 from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper

@@ -34,13 +34,13 @@ class TextModule(tf.Module):
     def signatures(self):
         """Returns the signatures by name, each a `tf.function` that gives a dict of tensors."""
         signatures = {
-            "serving_default": self._serve(),
-            "generate": self._generate(),
-            "score": self._score(),
-            "logits": self._logits(),
+            "serving_default": self.serve_function(),
+            "generate": self.generate_function(),
+            "score": self.score_function(),
+            "logits": self.logits_function(),
         }
         if self.decoder.search is not None:
-            signatures["search"] = self._search(self._answer)
+            signatures["search"] = self.search_function(self.answer)
         return signatures
 
     def read(self, text, limit):
@@ -49,7 +49,7 @@ class TextModule(tf.Module):
         with tf.control_dependencies(self._check_lengths(rows, limit)):
             return Prompts(*pad_left(rows), {})
 
-    def _serve(self):
+    def serve_function(self):
         @tf.function(input_signature=[TEXT], autograph=False)
         def serve(text):
             limit = tf.constant(self.decoder.max_new_tokens)
@@ -60,11 +60,11 @@ class TextModule(tf.Module):
             else:
                 sampler = self.decoder.sampler
                 found = self.decoder.run_sampler(prompts, limit, fresh_seed(), sampler)
-            return self._answer(prompts, found, limit)
+            return self.answer(prompts, found, limit)
 
         return serve
 
-    def _generate(self):
+    def generate_function(self):
         specs = [
             TEXT,
             tf.TensorSpec([], tf.int64, name="seed"),
@@ -86,11 +86,11 @@ class TextModule(tf.Module):
             sampler = self.decoder.sampler.with_temperature(temperature)
             prompts = self.read(text, limit)
             found = self.decoder.run_sampler(prompts, limit, seed, sampler)
-            return self._answer(prompts, found, limit)
+            return self.answer(prompts, found, limit)
 
         return generate
 
-    def _search(self, answer):
+    def search_function(self, answer):
         """Returns the function that answers by beam search what `answer` makes of what is found."""
         specs = [
             TEXT,
@@ -120,7 +120,7 @@ class TextModule(tf.Module):
             max_new_tokens,
         )
 
-    def _answer(self, prompts, found, limit):
+    def answer(self, prompts, found, limit):
         """Returns the outputs for what was `Found` in at most `limit` tokens."""
         stops = tf.constant(self.decoder.stop_ids, tf.int32)
         stopped = tf.reduce_any(found.token_ids[..., None] == stops, axis=-1)
@@ -142,14 +142,14 @@ class TextModule(tf.Module):
         ok = length + limit <= context
         return [check(ok, words, length, "and max_new_tokens=", limit, "come to it")]
 
-    def _score(self):
+    def score_function(self):
         @tf.function(input_signature=[TEXT], autograph=False)
         def score(text):
-            return self._score_of(text, {})
+            return self.score(text, {})
 
         return score
 
-    def _score_of(self, text, context):
+    def score(self, text, context):
         """Returns the outputs of `score` for texts, string `[B]`, given context inputs."""
         rows = start_all(self.tokenizer.encode_tensor(text), self.bos_id)
         stride = max(1, (self.stepper.context_length or 0) // 2)
@@ -162,14 +162,14 @@ class TextModule(tf.Module):
             "perplexity": tf.exp(-totals / tokens),
         }
 
-    def _logits(self):
+    def logits_function(self):
         @tf.function(input_signature=[*ids_and_valid("token_ids", "valid")], autograph=False)
         def logits(token_ids, valid):
-            return self._logits_of(token_ids, valid, {})
+            return self.logits(token_ids, valid, {})
 
         return logits
 
-    def _logits_of(self, token_ids, valid, context):
+    def logits(self, token_ids, valid, context):
         """Returns the outputs of `logits` for int32 and bool `[B, T]`, given context inputs."""
         checks = check_ids("token_ids", token_ids, valid, self.tokenizer.vocabulary_size)
         limit = self.stepper.context_length

@@ -29,18 +29,18 @@ class TranslationModule(TextModule):
         """Returns the signatures by name, each a `tf.function` that gives a dict of tensors."""
         signatures = super().signatures()
         if self.decoder.search is not None and attending_calls(self.stepper.graph):
-            signatures["attention"] = self._search(self._answer_with_attention)
+            signatures["attention"] = self.search_function(self.answer_with_attention)
         return signatures
 
     def read(self, text, limit):
         """Returns the `Prompts` for sources, string `[B]`."""
-        context = self._read_source(text)
+        context = self.read_source(text)
         rows = tf.shape(context["source_ids"])[:1]
         starts = tf.stack([tf.zeros(rows, tf.int32), tf.fill(rows, self.bos_id)], axis=1)
         valid = tf.stack([tf.zeros(rows, tf.bool), tf.ones(rows, tf.bool)], axis=1)
         return Prompts(starts, valid, context)
 
-    def _read_source(self, text):
+    def read_source(self, text):
         """Returns the context inputs for sources, string `[B]`."""
         rows = self.source_tokenizer.encode_tensor(text)
         lengths = tf.cast(rows.row_lengths(), tf.int32)
@@ -56,7 +56,7 @@ class TranslationModule(TextModule):
         values = token_ids, tf.sequence_mask(lengths, length)
         return dict(zip(SOURCE_INPUTS, values, strict=True))
 
-    def _answer_with_attention(self, prompts, found, limit):
+    def answer_with_attention(self, prompts, found, limit):
         # Where the decoder looked for each token: what it had read then is one token behind.
         token_ids = tf.concat([prompts.token_ids[:, -1:], found.token_ids[:, :-1]], axis=1)
         inputs = {"token_ids": token_ids, "valid": found.valid, **prompts.context}
@@ -67,13 +67,13 @@ class TranslationModule(TextModule):
         }
         source_ids, source_valid = (prompts.context[name] for name in SOURCE_INPUTS)
         return {
-            **self._answer(prompts, found, limit),
+            **self.answer(prompts, found, limit),
             **outputs,
             "tokens": pieces(self.tokenizer, found.token_ids, found.valid)[:, :limit],
             "source_tokens": pieces(self.source_tokenizer, source_ids, source_valid),
         }
 
-    def _score(self):
+    def score_function(self):
         target = tf.TensorSpec([None], tf.string, name="target")
 
         @tf.function(input_signature=[TEXT, target], autograph=False)
@@ -84,11 +84,11 @@ class TranslationModule(TextModule):
                 [check(tf.reduce_all(shapes[0] == shapes[1]), words, *shapes)]
             ):
                 text, target = tf.identity(text), tf.identity(target)
-            return self._score_of(target, self._read_source(text))
+            return self.score(target, self.read_source(text))
 
         return score
 
-    def _logits(self):
+    def logits_function(self):
         specs = [*ids_and_valid("token_ids", "valid"), *ids_and_valid(*SOURCE_INPUTS)]
 
         @tf.function(input_signature=specs, autograph=False)
@@ -97,7 +97,7 @@ class TranslationModule(TextModule):
             with tf.control_dependencies(check_ids("source_ids", source_ids, source_valid, size)):
                 values = tf.identity(source_ids), tf.identity(source_valid)
             context = dict(zip(SOURCE_INPUTS, values, strict=True))
-            return self._logits_of(token_ids, valid, context)
+            return self.logits(token_ids, valid, context)
 
         return logits
 

@@ -10,42 +10,9 @@ from keras_arch.backend import compile_loop, run_loop
 from keras_arch.generation import BeamSearch, Stepper, generate_beams
 from keras_arch.generation.beam_decode import BeamDecode
 from keras_arch.generation.prompts import pad_left
-from tests.contracts.tiny import CONFIGS, CONTEXT, V, build
+from tests.contracts.tiny import CONTEXT, V
+from tests.generation.beams import ROWS, check, following, small
 from tests.references.beam_search import beam_search, best_of_all
-
-ROWS = [[1, 2, 3, 4, 5], [7], [9, 8, 7]]
-
-
-def small(label, **changes):
-    return build(dataclasses.replace(CONFIGS[label], layers=1, **changes))
-
-
-def following(model, context=None):
-    """Returns what the references take: the log-probabilities of the token after each row."""
-    context = context or {}
-
-    def run(rows):
-        length = len(rows[0])
-        # Padded to few shapes, on the right: a token does not see what follows it.
-        token_ids = np.zeros((4 if len(rows) <= 4 else 64, CONTEXT), "int32")
-        token_ids[: len(rows), :length] = rows
-        valid = np.broadcast_to(np.arange(CONTEXT) < length, token_ids.shape)
-        inputs = {name: np.repeat(x, len(token_ids), axis=0) for name, x in context.items()}
-        z = model.predict_on_batch({"token_ids": token_ids, "valid": valid, **inputs})
-        z = z[: len(rows), length - 1].astype("float64")
-        top = z.max(axis=-1, keepdims=True)
-        return z - top - np.log(np.exp(z - top).sum(axis=-1, keepdims=True))
-
-    return run
-
-
-def check(found, i, expected):
-    """Compares row `i` of what was found with the reference's hypotheses."""
-    for n, (tokens, total, score) in enumerate(expected[: found.totals.shape[1]]):
-        assert found.token_ids[i, n, found.valid[i, n]].tolist() == tokens, (i, n)
-        assert not found.token_ids[i, n, len(tokens) :].any()
-        np.testing.assert_allclose(found.totals[i, n], total, atol=2e-5, rtol=0)
-        np.testing.assert_allclose(found.scores[i, n], score, atol=2e-5, rtol=0)
 
 
 def frequent(model, rows, new):
@@ -165,95 +132,6 @@ def test_early_stopping_trades_scores_for_time():
             check(found, i, expected)
         best.append(found.scores[:, 0].sum())
     assert best[0] < best[1] < best[2]
-
-
-@keras.saving.register_keras_serializable(package="keras_arch_tests")
-class SharedMemory(ka.layers.Part):
-    """Adds a mean of the source weighed by x; keeps the source once for all beams of a row."""
-
-    def call(self, x, memory, memory_valid):
-        scores = ops.matmul(x, ops.transpose(memory, (0, 2, 1)))
-        weights = ops.softmax(ops.where(memory_valid[:, None], scores, -1e9), axis=-1)
-        return x + ops.matmul(weights, memory)
-
-    def start(self, batch, length, memory, memory_valid):
-        return {"memory": {"vectors": memory, "valid": memory_valid}}
-
-    def step(self, x, *, state, cursor):
-        memory = state["memory"]
-        rows = memory["vectors"].shape[0]
-        folded = ops.reshape(x, (rows, -1, x.shape[-1]))
-        assert rows == len(SOURCES)
-        y = self.call(folded, memory["vectors"], memory["valid"])
-        return ops.reshape(y, (-1, *x.shape[1:])), state
-
-
-SOURCES = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0]], "int32")
-
-
-def encoder_decoder():
-    names = {"token_ids": "int32", "valid": "bool", "source_ids": "int32", "source_valid": "bool"}
-    inputs = {name: keras.Input((None,), dtype=dtype, name=name) for name, dtype in names.items()}
-    embedding = ka.layers.TokenEmbedding(V, 16, name="tokens")
-    memory = keras.layers.Dense(16, activation="tanh", name="encoder")(
-        embedding(inputs["source_ids"])
-    )
-    positions = ka.layers.TokenPositions(name="positions")(inputs["valid"])
-    block = ka.layers.DecoderBlock(
-        ka.layers.PreNorm(ka.layers.SelfAttention(4, 4), ka.layers.RMSNorm()),
-        ka.layers.PreNorm(ka.layers.FeedForward(24), ka.layers.RMSNorm()),
-        name="block",
-    )
-    x = block(embedding(inputs["token_ids"]), positions, inputs["valid"])
-    x = SharedMemory(name="memory")(x, memory=memory, memory_valid=inputs["source_valid"])
-    # The length of the source also reaches the time side bare.
-    size = ops.sum(ops.cast(inputs["source_valid"], "float32"), axis=1)[:, None, None]
-    model = keras.Model(inputs, embedding(x * (1.0 + 0.1 * size), reverse=True))
-    random = np.random.default_rng(0)
-    for weight in model.weights:
-        weight.assign(random.normal(scale=0.4, size=weight.shape))
-    return model
-
-
-def test_the_context_is_shared_by_the_beams_of_a_row():
-    model = encoder_decoder()
-    context = {"source_ids": SOURCES, "source_valid": np.arange(5) < np.array([[5], [3]])}
-    rows, search = [[1, 2], [3]], BeamSearch(3, 0.6, n_best=3)
-    found = generate_beams(model, rows, 6, search, stop_ids=[30], context=context)
-    for i, row in enumerate(rows):
-        run = following(model, {name: x[i : i + 1] for name, x in context.items()})
-        check(found, i, beam_search(run, row, 6, 3, [30], 0.6))
-
-
-@pytest.mark.parametrize("attention", ["additive", "local"])
-def test_what_is_not_covered_costs(attention):
-    more = {"attention": "local", "window": 1} if attention == "local" else {}
-    model = build(dataclasses.replace(CONFIGS["attention_seq2seq"], **more))
-    context = {"source_ids": SOURCES, "source_valid": np.arange(5) < np.array([[5], [3]])}
-    # So few tokens that no source is read in full.
-    rows, beta = [[1, 2], [3]], 0.4
-    plain, search = (BeamSearch(3, 0.6, b, n_best=3) for b in (0.0, beta))
-    found = generate_beams(model, rows, 3, search, stop_ids=[30], context=context)
-    for i, row in enumerate(rows):
-        own = {name: x[i : i + 1] for name, x in context.items()}
-
-        def bonus(tokens, row=row, own=own):
-            # Wu et al. 2016, equation 14, by the weights of the whole model.
-            read = np.array([[*row, *tokens[:-1]]])
-            inputs = {"token_ids": read, "valid": np.ones(read.shape, bool), **own}
-            (weights,) = ka.analysis.attention_weights(model, inputs).values()
-            coverage = weights[0].sum(axis=0)[own["source_valid"][0]]
-            return beta * np.log(np.clip(coverage, 1e-6, 1.0)).sum()
-
-        run = following(model, own)
-        check(found, i, beam_search(run, row, 3, 3, [30], 0.6, bonus=bonus))
-    without = generate_beams(model, rows, 3, plain, stop_ids=[30], context=context)
-    assert not np.allclose(found.scores, without.scores)
-
-
-def test_coverage_without_attention_is_named():
-    with pytest.raises(ValueError, match="coverage_penalty needs a model with one Attention"):
-        generate_beams(small("gpt2"), [[1]], 4, BeamSearch(2, coverage_penalty=0.2))
 
 
 @pytest.mark.skipif(
