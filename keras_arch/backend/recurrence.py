@@ -7,6 +7,8 @@ two, after the loop, is the matrix's gradient. Products are not made again, only
 them is.
 """
 
+import functools
+
 import keras
 from keras import ops, tree
 
@@ -18,23 +20,29 @@ def recur(body, state, inputs, matrices, shared, reverse=False):
     """Runs `scan` for a body that multiplies by matrices.
 
     Args:
-        body: Function `(state, input, multiply, shared) -> (state, output)`, where
-            `multiply[name](x)` is `x @ matrices[name]`, called once for each name. It reads no
-            other tensors than it is given; states and outputs are float.
+        body: Function `(state, input, multiply, shared) -> (state, output)`, where `multiply` is
+            nested like `matrices` and has for each a function of x to `x @ matrix`, called once. It
+            reads no other tensors than it is given; states and outputs are float.
         state: As in `scan`; so are `inputs` and `reverse`.
-        matrices: Dict of float `[D, any]`.
+        matrices: Nested float `[D, any]`, for x `[..., D]`; or `[B, D, any]`, one for each row, for
+            x `[B, any, D]`.
         shared: Nested tensors that every step reads.
 
     Returns:
         As `scan`.
     """
     if tree.flatten(inputs)[0].shape[0] == 1:
-        multiply = {name: lambda x, w=w: ops.matmul(x, w) for name, w in matrices.items()}
+        multiply = multiplications(matrices)
         return scan(lambda *step: body(*step, multiply, shared), state, inputs)
     arguments = tree.map_structure(ops.convert_to_tensor, (state, inputs, matrices, shared))
     rule = _Recurrence(body, arguments, reverse)
     outputs = with_gradient(rule.forward, rule.backward, tree.flatten(arguments))
     return tree.pack_sequence_as(rule.outputs, list(outputs))
+
+
+def multiplications(matrices):
+    """Returns functions of x to `x @ matrix`, nested like the matrices."""
+    return tree.map_structure(lambda matrix: lambda x: ops.matmul(x, matrix), matrices)
 
 
 class _Recurrence:
@@ -56,13 +64,17 @@ class _Recurrence:
         state, inputs, matrices, shared = tree.pack_sequence_as(self.arguments, list(flat))
 
         def step(state, step):
-            read, made = {}, {}
+            read, made = ([None] * len(tree.flatten(matrices)) for _ in range(2))
 
-            def multiply(name, x):
-                read[name], made[name] = x, ops.matmul(x, matrices[name])
-                return made[name]
+            def multiply(place, x, matrix):
+                read[place], made[place] = x, ops.matmul(x, matrix)
+                return made[place]
 
-            calls = {name: lambda x, name=name: multiply(name, x) for name in matrices}
+            calls = [
+                functools.partial(multiply, place, matrix=matrix)
+                for place, matrix in enumerate(tree.flatten(matrices))
+            ]
+            calls = tree.pack_sequence_as(matrices, calls)
             new, output = self.body(state, step, calls, shared)
             return new, (output, state, read, made)
 
@@ -75,11 +87,11 @@ class _Recurrence:
         """Returns the gradients by what `forward` takes, flat."""
         states, inputs, matrices, shared, read, made = kept
         d_last, d_output = tree.pack_sequence_as(self.outputs, list(upstream))
-        back = {name: ops.transpose(matrix) for name, matrix in matrices.items()}
+        back = [ops.swapaxes(matrix, -1, -2) for matrix in tree.flatten(matrices)]
 
         def step(carry, step):
             d_state, d_shared = carry
-            d_state, d_input, d_made, d_more = self._pull(step, shared, d_state, back)
+            d_state, d_input, d_made, d_more = self._pull(step, shared, d_state, matrices, back)
             return (d_state, [a + b for a, b in zip(d_shared, d_more, strict=True)]), (
                 d_input,
                 d_made,
@@ -89,11 +101,11 @@ class _Recurrence:
         steps = {"state": states, "input": inputs, "made": made, "d_output": d_output}
         carry, (d_inputs, d_made) = scan(step, (d_last, begin), steps, not self.reverse)
         d_state, d_shared = carry
-        d_matrices = [_product(read[name], d_made[name]) for name in sorted(matrices)]
+        d_matrices = map(_product, read, d_made, tree.flatten(matrices))
         found = iter([*tree.flatten(d_state), *d_inputs, *d_matrices, *d_shared])
         return [next(found) if float else None for float in tree.flatten(self.arguments)]
 
-    def _pull(self, step, shared, d_state, back):
+    def _pull(self, step, shared, d_state, matrices, back):
         """Returns the gradients of one step by state, input, products and shared tensors."""
         given = (step["state"], step["input"], step["made"], shared)
         flat = tree.flatten(given)
@@ -104,9 +116,11 @@ class _Recurrence:
             for place, value in zip(places, floats, strict=True):
                 values[place] = value
             state, inputs, made, shared = tree.pack_sequence_as(given, values)
-            calls = {
-                name: lambda x, p=made[name], w=w: _made_before(x, p, w) for name, w in back.items()
-            }
+            calls = [
+                functools.partial(_made_before, product=product, back=matrix)
+                for product, matrix in zip(made, back, strict=True)
+            ]
+            calls = tree.pack_sequence_as(matrices, calls)
             return tree.flatten(self.body(state, inputs, calls, shared))
 
         upstream = [*tree.flatten(d_state), *tree.flatten(step["d_output"])]
@@ -135,10 +149,22 @@ def _made_before(x, product, back):
     return replay(x, product)
 
 
-def _product(read, made):
-    """Returns the sum over all steps and rows of the products of `[D]` and `[any]`."""
-    read, made = (ops.reshape(x, (-1, x.shape[-1])) for x in (read, made))
-    return ops.matmul(ops.transpose(read), made)
+def _product(read, made, matrix):
+    """Returns the gradient of a matrix: the sum of what it read times what came back to it.
+
+    Args:
+        read: float `[T, ..., D]`.
+        made: float `[T, ..., any]`.
+        matrix: float `[D, any]`; or `[B, D, any]`, with B the second axis of the others.
+    """
+    if len(matrix.shape) == 2:
+        read, made = (ops.reshape(x, (-1, x.shape[-1])) for x in (read, made))
+    else:
+        rows = ops.shape(matrix)[0]
+        read, made = (
+            ops.reshape(ops.swapaxes(x, 0, 1), (rows, -1, ops.shape(x)[-1])) for x in (read, made)
+        )
+    return ops.matmul(ops.swapaxes(read, -1, -2), made)
 
 
 def _is_float(x):

@@ -84,13 +84,24 @@ class AdditiveAttention(ContextAttention):
         """Returns `U m` as `key`, float `[B, S, width]`."""
         return {"key": self.key_projection(memory)}
 
-    def scores(self, query, projected, coverage):
-        """Returns the scores, float `[B, T, S]`."""
-        hidden = self.query_projection(query)[:, :, None] + projected["key"][:, None]
-        if coverage is not None:
-            weight = ops.cast(self.coverage_vector, self.compute_dtype)[:, 0]
-            hidden = hidden + ops.cast(coverage, self.compute_dtype)[..., None] * weight
+    def query_layers(self):
+        """Returns the layer of `W q + b`."""
+        return {"query": self.query_projection}
+
+    def query_weights(self):
+        """Returns v and, with coverage, w, float `[width]`."""
         vector = ops.cast(self.score_vector, "float32")[:, 0]
         if self.normalised:
             vector = self.score_scale * vector / ops.sqrt(ops.sum(ops.square(vector)))
-        return ops.sum(ops.tanh(hidden) * ops.cast(vector, self.compute_dtype), axis=-1)
+        weights = {"score": ops.cast(vector, self.compute_dtype)}
+        if self.coverage:
+            weights["coverage"] = ops.cast(self.coverage_vector, self.compute_dtype)[:, 0]
+        return weights
+
+    def scores(self, query, projected, coverage, reads):
+        """Returns the scores, float `[B, T, S]`."""
+        hidden = reads.layers["query"](query)[:, :, None] + projected["key"][:, None]
+        if coverage is not None:
+            coverage = ops.cast(coverage, self.compute_dtype)[..., None]
+            hidden = hidden + coverage * reads.weights["coverage"]
+        return ops.sum(ops.tanh(hidden) * reads.weights["score"], axis=-1)

@@ -1,10 +1,30 @@
 """Recurrent decoders that attend to a memory at every step."""
 
+from typing import NamedTuple
+
 import keras
 from keras import ops, tree
 
-from keras_arch.backend import scan
+from keras_arch.backend import recur, scan
+from keras_arch.layers import looped_dense
+from keras_arch.layers.context_attention import Reads
 from keras_arch.layers.part import Part, fresh
+
+
+class LoopReads(NamedTuple):
+    """What a step of an `AttentionDecoder` reads beside its state and input.
+
+    Attributes:
+        memory: What the attention made of the memory; nothing where it attends after the loop.
+        layers: Functions, nested as in `loop_layers`.
+        attention: What stands for the attention's weights in a loop of `backend.recur`, else None.
+        cells: For each cell what its `advance` takes as `multiply` and `shared`.
+    """
+
+    memory: dict | None
+    layers: dict
+    attention: Reads | None
+    cells: list
 
 
 class AttentionDecoder(Part):
@@ -106,15 +126,19 @@ class AttentionDecoder(Part):
             state = {**state, "coverage": state["coverage"] + seen}
         return output, state
 
-    def advance(self, state, step, memory, shared):
+    def loop_layers(self):
+        """Returns the `keras.layers.Dense` that `advance` calls, each once: nested, by name."""
+        layers = {"attention": self.attention.query_layers()}
+        return {**layers, "fed": self.fed_projection} if hasattr(self, "fed_projection") else layers
+
+    def advance(self, state, step, reads):
         """Does one step: the body of the loop.
 
         Args:
             state: As `start` returns, without the memory.
             step: Dict: `projected` float `[B, gates * D]`, the first cell's; `valid` bool `[B]`;
                 and `x` float `[B, D]`, if the attention reads inputs.
-            memory: What the attention made of the memory.
-            shared: What the steps of each cell share.
+            reads: A `LoopReads`.
 
         Returns:
             The new state, and a dict of what `finish` reads.
@@ -135,36 +159,35 @@ class AttentionDecoder(Part):
         """Returns `tanh(W [context, h])`."""
         return self.output_projection(ops.concatenate([context, h], axis=-1))
 
-    def attend(self, h, state, step, memory):
+    def attend(self, h, state, step, reads):
         """Attends from one step: returns the state with its coverage, context `[B, M]`, weights."""
         query = self.query(h, step.get("x"))[:, None]
+        coverage = state["coverage"][:, None] if self.attention.reads_coverage else None
+        context, weights = self.attention.attend(query, reads.memory, coverage, reads.attention)
         if self.attention.reads_coverage:
-            context, weights = self.attention.attend(query, memory, state["coverage"][:, None])
             seen = ops.where(step["valid"][:, None], weights[:, 0], 0.0)
             state = {**state, "coverage": state["coverage"] + seen}
-        else:
-            context, weights = self.attention.attend(query, memory)
         return state, context[:, 0], weights[:, 0]
 
     def query(self, h, x):
         """Returns what the attention reads of a state and an input, `[..., any]` each."""
         return ops.concatenate([x, h], axis=-1) if self.attention.reads_inputs else h
 
-    def advance_cells(self, projected, states, valid, shared):
+    def advance_cells(self, projected, states, valid, reads):
         """Returns the cells' states after a step.
 
         Args:
             projected: float `[B, gates * D]`, all that the first cell reads.
             states: Their states before.
             valid: bool `[B]`.
-            shared: As in `advance`.
+            reads: As in `advance`.
         """
         new = {}
-        for i, (cell, reads) in enumerate(zip(self.cells, shared, strict=True)):
+        for i, (cell, own) in enumerate(zip(self.cells, reads.cells, strict=True)):
             if i:
-                projected = cell.project(new[_cell_name(i - 1)]["h"])
+                projected = cell.project(new[_cell_name(i - 1)]["h"], *own)
             name = _cell_name(i)
-            new[name] = cell.advance(projected, states[name], valid, shared=reads)
+            new[name] = cell.advance(projected, states[name], valid, *own)
         return new
 
     def last_h(self, states):
@@ -201,11 +224,38 @@ class AttentionDecoder(Part):
         inputs = {"projected": self.cells[0].project(steps), "valid": ops.transpose(valid)}
         if self.attention.reads_inputs:
             inputs["x"] = steps
-        shared = [cell.shared(ops.shape(x)[0]) for cell in self.cells]
-        own, made = scan(lambda state, step: self.advance(state, step, memory, shared), own, inputs)
+        own, made = self._loop(own, inputs, memory)
         made = tree.map_structure(lambda y: ops.swapaxes(y, 0, 1), made)
         output, weights = self.finish(made, x, memory)
         return {**own, "memory": memory}, output, weights
+
+    def _loop(self, state, inputs, memory):
+        """Runs `advance` over the steps: returns what `scan` does."""
+        layers, batch = self.loop_layers(), ops.shape(inputs["valid"])[1]
+        cells = [cell.shared(batch, inside=i > 0) for i, cell in enumerate(self.cells)]
+        if inputs["valid"].shape[0] == 1 or not looped_dense.can_loop(layers):
+            reads = LoopReads(memory, layers, None, [(None, shared) for shared in cells])
+            return scan(lambda state, step: self.advance(state, step, reads), state, inputs)
+
+        def body(state, step, multiply, shared):
+            calls = looped_dense.calls(layers, multiply["layers"], shared["biases"])
+            attention = None
+            if "attention" in layers:
+                attention = Reads(calls["attention"], shared["attention"], multiply["value"])
+            cells = list(zip(multiply["cells"], shared["cells"], strict=True))
+            memory = shared.get("memory")
+            return self.advance(state, step, LoopReads(memory, calls, attention, cells))
+
+        matrices = {
+            "layers": looped_dense.kernels(layers),
+            "cells": [cell.matrices(inside=i > 0) for i, cell in enumerate(self.cells)],
+        }
+        shared = {"biases": looped_dense.biases(layers), "cells": cells}
+        if "attention" in layers:
+            matrices["value"] = memory["value"]
+            shared["attention"] = self.attention.query_weights()
+            shared["memory"] = {name: x for name, x in memory.items() if name != "value"}
+        return recur(body, state, inputs, matrices, shared)
 
 
 def _cell_name(i):

@@ -22,9 +22,10 @@ class BahdanauDecoder(AttentionDecoder):
     def fed_width(self, memory_width):
         return memory_width
 
-    def advance(self, state, step, memory, shared):
-        state, context, weights = self.attend(self.last_h(state["cells"]), state, step, memory)
-        projected = step["projected"] + self.fed_projection(context)
-        cells = self.advance_cells(projected, state["cells"], step["valid"], shared)
+    def advance(self, state, step, reads):
+        h = self.last_h(state["cells"])
+        state, context, weights = self.attend(h, state, step, reads)
+        projected = step["projected"] + reads.layers["fed"](context)
+        cells = self.advance_cells(projected, state["cells"], step["valid"], reads)
         made = {"h": self.last_h(cells), "context": context, "weights": weights}
         return {**state, "cells": cells}, made

@@ -1,5 +1,8 @@
 """What the attention of recurrent decoders shares: keys made once, weights, weighted sums."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import keras
 from keras import ops
 
@@ -14,7 +17,8 @@ class ContextAttention(Part):
     after the other. Weights are a softmax in float32 over the real entries, exactly 0 elsewhere; a
     row that has no real entry gets weights 0, and a context of zeros.
 
-    A subclass has `build(query_shape, memory_shape)`, `scores` and maybe `keys` and `weigh`.
+    A subclass has `build(query_shape, memory_shape)`, `scores` and maybe `keys`, `weigh`, and what
+    these read: `query_layers` and `query_weights`.
 
     Call arguments:
         query: float `[B, T, D]`.
@@ -59,7 +63,15 @@ class ContextAttention(Part):
         value = ops.cast(value, self.compute_dtype)
         return {"value": value, "valid": memory_valid, **self.keys(value, memory_valid)}
 
-    def attend(self, query, projected, coverage=None):
+    def query_layers(self):
+        """Returns the `keras.layers.Dense` that queries go through, each once: dict by name."""
+        return {}
+
+    def query_weights(self):
+        """Returns the other weights that `scores` and `weigh` read: dict of tensors."""
+        return {}
+
+    def attend(self, query, projected, coverage=None, reads=None):
         """Returns the contexts and the weights of some queries.
 
         Args:
@@ -67,6 +79,7 @@ class ContextAttention(Part):
                 together. W is 1 outside of beam search.
             projected: What `project` returned.
             coverage: float `[B * W, T, S]`; see the class.
+            reads: In a loop, what stands for the layer's own weights there, a `Reads`.
 
         Returns:
             float `[B * W, T, M]` and float32 `[B * W, T, S]`.
@@ -82,22 +95,40 @@ class ContextAttention(Part):
         rows, queries = ops.shape(projected["valid"])[0], ops.shape(query)[:2]
         if coverage is not None:
             coverage = _fold(coverage, rows)
+        if reads is None:
+            reads = Reads(self.query_layers(), self.query_weights())
         folded = _fold(query, rows)
-        weights = self.weigh(self.scores(folded, projected, coverage), folded, projected)
-        context = ops.matmul(ops.cast(weights, self.compute_dtype), projected["value"])
+        scores = self.scores(folded, projected, coverage, reads)
+        weights = self.weigh(scores, folded, projected, reads)
+        mix = reads.mix or (lambda weights: ops.matmul(weights, projected["value"]))
+        context = mix(ops.cast(weights, self.compute_dtype))
         return _unfold(context, queries), _unfold(weights, queries)
 
     def keys(self, memory, memory_valid):
         """Returns what `scores` needs of a memory `[B, S, M]`: a dict of tensors, B on axis 0."""
         return {}
 
-    def scores(self, query, projected, coverage):
-        """Returns the scores before the softmax, float `[B, T, S]`."""
+    def scores(self, query, projected, coverage, reads):
+        """Returns the scores before the softmax, float `[B, T, S]`; `reads` is a `Reads`."""
         raise NotImplementedError
 
-    def weigh(self, scores, query, projected):
+    def weigh(self, scores, query, projected, reads):
         """Returns the weights that scores `[B, T, S]` give, float32."""
         return softmax_over(scores, projected["valid"][:, None])
+
+
+class Reads(NamedTuple):
+    """What stands for the weights of a `ContextAttention`, so that a loop can hand them in.
+
+    Attributes:
+        layers: Functions by the names of `query_layers`.
+        weights: As `query_weights` returns.
+        mix: Optional function of weights `[B, T, S]` to `weights @ value`.
+    """
+
+    layers: dict
+    weights: dict
+    mix: Callable | None = None
 
 
 def softmax_over(scores, allow):

@@ -38,9 +38,9 @@ class GRU(Recurrent):
         candidate = ops.tanh(x_candidate + reset * (h_candidate + shared["recurrent_bias"]))
         return {"h": candidate + update * (ops.cast(state["h"], "float32") - candidate)}
 
-    def shared(self, batch):
+    def shared(self, batch, inside=False):
         return {
-            **super().shared(batch),
+            **super().shared(batch, inside),
             "recurrent_bias": ops.cast(self.recurrent_bias, "float32"),
         }
 

@@ -59,9 +59,13 @@ class LocationAttention(ContextAttention):
             )
         return {"place": ops.clip(place, 0, self.max_length - 1)}
 
-    def scores(self, query, projected, coverage):
+    def query_layers(self):
+        """Returns the map."""
+        return {"places": self.place_scores}
+
+    def scores(self, query, projected, coverage, reads):
         """Returns the scores, float `[B, T, S]`."""
-        scores = self.place_scores(query)
+        scores = reads.layers["places"](query)
         place = projected["place"][:, None]
         place = ops.broadcast_to(place, (*ops.shape(scores)[:2], ops.shape(place)[2]))
         return ops.take_along_axis(scores, place, axis=2)

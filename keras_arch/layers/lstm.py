@@ -44,8 +44,8 @@ class LSTM(Recurrent):
             seen = layer_norm(c, shared["cell_scale"], shared["cell_offset"], EPSILON)
         return {"h": ops.sigmoid(show) * ops.tanh(seen), "c": c}
 
-    def shared(self, batch):
-        shared = super().shared(batch)
+    def shared(self, batch, inside=False):
+        shared = super().shared(batch, inside)
         if self.normalise:
             shared["cell_scale"] = ops.cast(self.cell_scale, "float32")
             shared["cell_offset"] = ops.cast(self.cell_offset, "float32")

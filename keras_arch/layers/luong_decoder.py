@@ -46,17 +46,26 @@ class LuongDecoder(AttentionDecoder):
             state["fed"] = ops.zeros((batch, self.width), self.compute_dtype)
         return state
 
-    def advance(self, state, step, memory, shared):
+    def loop_layers(self):
+        layers = super().loop_layers()
+        if not self._attends_in_loop():
+            del layers["attention"]
+        return {**layers, "output": self.output_projection} if self.input_feeding else layers
+
+    def _attends_in_loop(self):
+        return self.input_feeding or self.attention.reads_coverage
+
+    def advance(self, state, step, reads):
         projected = step["projected"]
         if self.input_feeding:
-            projected = projected + self.fed_projection(state["fed"])
-        cells = self.advance_cells(projected, state["cells"], step["valid"], shared)
+            projected = projected + reads.layers["fed"](state["fed"])
+        cells = self.advance_cells(projected, state["cells"], step["valid"], reads)
         state, made = {**state, "cells": cells}, {"h": self.last_h(cells)}
-        if self.input_feeding or self.attention.reads_coverage:
-            state, context, weights = self.attend(made["h"], state, step, memory)
+        if self._attends_in_loop():
+            state, context, weights = self.attend(made["h"], state, step, reads)
             made |= {"context": context, "weights": weights}
         if self.input_feeding:
-            made["output"] = self.attentional(context, made["h"])
+            made["output"] = reads.layers["output"](ops.concatenate([context, made["h"]], axis=-1))
             fed = ops.where(step["valid"][:, None], made["output"], state["fed"])
             state = {**state, "fed": fed}
         return state, made

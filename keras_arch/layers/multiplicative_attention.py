@@ -48,13 +48,12 @@ class MultiplicativeAttention(ContextAttention):
         )
 
     def keys(self, memory, memory_valid):
-        """Returns `W m` as `key`, float `[B, S, D]`, if there is W."""
-        return {"key": self.key_projection(memory)} if self.general else {}
+        """Returns `W m`, or m, as `key`, float `[B, S, D]`."""
+        return {"key": self.key_projection(memory) if self.general else memory}
 
-    def scores(self, query, projected, coverage):
+    def scores(self, query, projected, coverage, reads):
         """Returns the scores, float `[B, T, S]`."""
-        key = projected["key"] if self.general else projected["value"]
-        return ops.matmul(query, ops.transpose(key, (0, 2, 1)))
+        return ops.matmul(query, ops.transpose(projected["key"], (0, 2, 1)))
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
@@ -95,10 +94,14 @@ class LocalAttention(MultiplicativeAttention):
         place = ops.cumsum(ops.cast(memory_valid, "int32"), axis=1) - 1
         return {**super().keys(memory, memory_valid), "place": place}
 
-    def weigh(self, scores, query, projected):
+    def query_layers(self):
+        """Returns the layers that predict the place."""
+        return {"hidden": self.place_projection, "place": self.place_score}
+
+    def weigh(self, scores, query, projected, reads):
         """Returns the softmax within the window, under the bell curve: float32 `[B, T, S]`."""
-        predicted = ops.tanh(self.place_projection(query))
-        predicted = ops.sigmoid(ops.cast(self.place_score(predicted), "float32"))
+        predicted = reads.layers["place"](ops.tanh(reads.layers["hidden"](query)))
+        predicted = ops.sigmoid(ops.cast(predicted, "float32"))
         length = ops.sum(ops.cast(projected["valid"], "float32"), axis=1)
         away = ops.cast(projected["place"], "float32")[:, None] - length[:, None, None] * predicted
         near = ops.logical_and(projected["valid"][:, None], ops.abs(away) <= self.window)

@@ -101,12 +101,25 @@ class RecurrentCell(Part):
         pairs = zip(self.state_names, initial_state, strict=True)
         return {name: ops.cast(value, self._state_dtype(name)) for name, value in pairs}
 
-    def project(self, x):
-        """Returns the part of the gates that needs no state: float `[..., gates * D]`."""
-        x = multiply_rows(self._cast(x), self._cast(self.kernel))
+    def project(self, x, multiply=None, shared=None):
+        """Returns the part of the gates that needs no state: float `[..., gates * D]`.
+
+        Args:
+            x: float `[..., D_in]`.
+            multiply: As in `advance`, with `inside=True`; so is `shared`.
+        """
+        x = self._cast(x)
+        shared = self._input_shared() if shared is None else shared
+        x = multiply_rows(x, self._cast(self.kernel)) if multiply is None else multiply["input"](x)
         if self.normalise:
-            x = ops.cast(_scaled_norm(x, self.input_scale), self.compute_dtype)
-        return x + self._cast(self.bias)
+            x = ops.cast(_scaled_norm(x, shared["input_scale"]), self.compute_dtype)
+        return x + shared["bias"]
+
+    def _input_shared(self):
+        shared = {"bias": self._cast(self.bias)}
+        if self.normalise:
+            shared["input_scale"] = _float32(self.input_scale)
+        return shared
 
     def advance(self, projected, state, valid, multiply=None, shared=None):
         """Returns the state after one step; in rows that are pads, the state before it.
@@ -137,13 +150,23 @@ class RecurrentCell(Part):
         """Returns the new state, float32, from the two products `[B, gates * D]`, float32."""
         raise NotImplementedError
 
-    def matrices(self):
-        """Returns what the state is multiplied by: dict of float `[D, gates * D]`."""
-        return {"recurrent": self._cast(self.recurrent_kernel)}
+    def matrices(self, inside=False):
+        """Returns what a step multiplies by: dict of float `[any, gates * D]`.
 
-    def shared(self, batch):
-        """Returns the other tensors that every step reads, the dropout of these rows included."""
-        shared = {}
+        Args:
+            inside: Whether the loop calls `project` as well.
+        """
+        matrices = {"recurrent": self._cast(self.recurrent_kernel)}
+        return {**matrices, "input": self._cast(self.kernel)} if inside else matrices
+
+    def shared(self, batch, inside=False):
+        """Returns the other tensors that every step reads, the dropout of these rows included.
+
+        Args:
+            batch: Rows.
+            inside: As in `matrices`.
+        """
+        shared = self._input_shared() if inside else {}
         if self.recurrent_dropout:
             shared["noise"] = self.drop(ops.ones((batch, self.width), self.compute_dtype))
         if self.normalise:

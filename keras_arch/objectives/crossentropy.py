@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_arch.backend import checked, sum_over_replicas
+from keras_arch.backend import checked, concrete, kernel, sum_over_replicas
 
 #: The label of a position that is not to be predicted.
 IGNORED = -1
@@ -28,12 +28,18 @@ def token_nats(targets, logits, label_smoothing=0.0):
     size = logits.shape[-1]
     in_range = ops.logical_and(targets >= 0, targets < size)
     safe = ops.where(in_range, targets, 0)
-    log_total = ops.logsumexp(logits, axis=-1)
-    chosen = ops.take_along_axis(logits, safe[..., None], axis=-1)[..., 0]
-    nats = log_total - chosen
-    if label_smoothing:
-        uniform = log_total - ops.mean(logits, axis=-1)
-        nats = (1.0 - label_smoothing) * nats + label_smoothing * uniform
+    fused = kernel("cross_entropy")
+    if fused is None:
+        log_total = ops.logsumexp(logits, axis=-1)
+        chosen = ops.take_along_axis(logits, safe[..., None], axis=-1)[..., 0]
+        nats = log_total - chosen
+        if label_smoothing:
+            uniform = log_total - ops.mean(logits, axis=-1)
+            nats = (1.0 - label_smoothing) * nats + label_smoothing * uniform
+    else:
+        rows, labels = ops.reshape(logits, (-1, size)), ops.cast(ops.ravel(safe), "int64")
+        nats = fused(rows, labels, reduction="none", label_smoothing=label_smoothing)
+        nats = ops.reshape(nats, targets.shape)
     return ops.where(in_range, nats, np.nan)
 
 
@@ -105,8 +111,10 @@ class TokenCrossentropy(keras.losses.Loss):
         check_shapes(targets, logits, sample_weight)
         weights = token_weights(targets, sample_weight)
         targets = checked_labels(targets, weights, logits.shape[-1])
-        # What has no weight may be anything, even NaN, whose gradient no product would undo.
-        logits = ops.where(weights[..., None] > 0, logits, 0.0)
+        every = concrete(ops.all(weights > 0))
+        if every is None or not every:
+            # What has no weight may be anything, even NaN, whose gradient no product would undo.
+            logits = ops.where(weights[..., None] > 0, logits, 0.0)
         losses = token_nats(targets, logits, self.label_smoothing)
         if self.z_loss:
             log_total = ops.logsumexp(ops.cast(logits, "float32"), axis=-1)

@@ -76,6 +76,31 @@ def test_a_gradient_by_some_of_the_outputs():
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_a_matrix_for_each_row():
+    random = np.random.default_rng(1)
+    arrays = [X, H, random.normal(size=(BATCH, WIDTH, WIDTH)).astype("float32")]
+
+    def loss(how, x, h, each):
+        def body(state, step, multiply, shared):
+            new = ops.tanh(multiply[0](state["h"][:, None])[:, 0] + step)
+            return {"h": new}, new
+
+        if how == "recur":
+            state, sequence = recur(body, {"h": h}, x, [each], {})
+        else:
+            state, sequence = scan(
+                lambda *step: body(*step, [lambda x: ops.matmul(x, each)], {}), {"h": h}, x
+            )
+        return ops.sum(state["h"] ** 3) + ops.sum(sequence**2)
+
+    found, wanted = (
+        gradients(lambda *arrays, how=how: loss(how, *arrays), [], arrays)
+        for how in ("recur", "scan")
+    )
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.skipif(not TENSORFLOW, reason="the other backends compile gradients one way")
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_gradients_in_a_graph_equal_those_without(jit_compile):

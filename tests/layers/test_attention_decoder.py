@@ -11,8 +11,10 @@ from keras_arch.layers import (
     LocationAttention,
     LuongDecoder,
     MultiplicativeAttention,
+    looped_dense,
 )
 from tests.layers import rows, sources
+from tests.layers.gradients import gradients
 from tests.references import attention_decoder, recurrent
 
 WIDTH = 4
@@ -143,6 +145,44 @@ def test_steps_equal_the_whole_and_freeze_at_pads(make):
     _, after = layer.step(x[:, :1], nothing, state=state, cursor=begin)
     for old, new in zip(keras.tree.flatten(state), keras.tree.flatten(after), strict=True):
         np.testing.assert_array_equal(rows.to_numpy(new), rows.to_numpy(old))
+
+
+@pytest.mark.parametrize(
+    "name", ["bahdanau coverage", "bahdanau location", "luong", "luong not fed"]
+)
+def test_gradients_equal_those_of_the_plain_loop(name, monkeypatch):
+    layer = built(DECODERS[name])
+    x, valid, memory, memory_valid = arguments()
+
+    def loss(x, memory):
+        output = layer(x, valid, memory, memory_valid)
+        return ops.sum(ops.where(valid[..., None], output, 0.0) ** 2)
+
+    inputs = [np.nan_to_num(x), np.nan_to_num(memory)]
+    found = gradients(loss, layer.trainable_variables, inputs)
+    monkeypatch.setattr(looped_dense, "can_loop", lambda layers: False)
+    wanted = gradients(loss, layer.trainable_variables, inputs)
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_quantised_decoder_runs_whole_as_step_by_step():
+    layer = built(DECODERS["luong"])
+    before = rows.to_numpy(layer(*map(ops.convert_to_tensor, arguments())))
+    config = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
+    for dense in (layer.fed_projection, layer.output_projection):
+        dense.quantize(config=config)
+    x, valid, memory, memory_valid = (ops.convert_to_tensor(a) for a in arguments())
+    whole = rows.to_numpy(layer(x, valid, memory, memory_valid))[rows.VALID]
+    assert np.abs(whole - before[rows.VALID]).max() > 0
+    np.testing.assert_allclose(whole, before[rows.VALID], atol=0.05)
+    state, found = layer.start(rows.BATCH, 1, memory=memory, memory_valid=memory_valid), []
+    for t in range(rows.TIME):
+        part = slice(t, t + 1)
+        output, state = layer.step(x[:, part], valid[:, part], state=state, cursor=t)
+        found.append(rows.to_numpy(output))
+    found = np.concatenate(found, axis=1)
+    np.testing.assert_allclose(found[rows.VALID], whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bahdanau coverage", "luong"])

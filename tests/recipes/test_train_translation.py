@@ -6,6 +6,7 @@ import json
 import pathlib
 
 import keras
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -76,6 +77,14 @@ def test_a_run_writes_its_folder(recipe, tmp_path, folder, capsys):
     assert sorted(pictures) == ["alignment_1.png", "alignment_2.png", "alignment_3.png"]
     (answer,) = ask(tmp_path / "run" / "export" / "1", ("serving_default", {"text": SOURCES}))
     assert [text.strip() for text in answer["text"]] == [row[3] for row in rows]
+    # A target begins with the begin id: after another one the tokens have other probabilities.
+    begin, end = (tokenizer.special_ids[role] for role in ("begin", "end"))
+    sources = [tokenizer.encode(text) for text in SOURCES]
+    found = ka.generation.generate_beams(
+        model, [[begin]] * 5, 64, asked.search(), [end], context={"source_ids": sources}
+    )
+    expected = found.log_probabilities[:, 0]
+    np.testing.assert_allclose(answer["log_probabilities"], expected, atol=1e-4)
     recipe.main(asked)
     assert json.loads(capsys.readouterr().out) == report
 
