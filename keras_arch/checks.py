@@ -20,3 +20,10 @@ def check_rate(**arguments):
     for name, value in arguments.items():
         if not isinstance(value, int | float) or not 0.0 <= value < 1.0:
             raise ValueError(f"{name} must be in [0, 1); received {name}={value!r}.")
+
+
+def check_fraction(**arguments):
+    """Raises ValueError naming the first argument that is not between 0 and 1."""
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
+            raise ValueError(f"{name} must be between 0 and 1; received {name}={value!r}.")

@@ -1,6 +1,6 @@
 import pytest
 
-from keras_arch.checks import check_positive, check_rate
+from keras_arch.checks import check_fraction, check_positive, check_rate
 
 
 def test_positive_integers_pass():
@@ -22,3 +22,14 @@ def test_rates_pass():
 def test_other_rates_are_named(value):
     with pytest.raises(ValueError, match=f"dropout={value!r}"):
         check_rate(dropout=value)
+
+
+def test_fractions_pass():
+    check_fraction(rate=0.001)
+    check_fraction(rate=0.999)
+
+
+@pytest.mark.parametrize("value", [0, 1.0, -0.1, float("nan"), True, "0.1", None])
+def test_other_fractions_are_named(value):
+    with pytest.raises(ValueError, match=f"between 0 and 1; received rate={value!r}"):
+        check_fraction(rate=value)
