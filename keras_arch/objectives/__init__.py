@@ -1,6 +1,21 @@
-"""Training objectives: targets, losses and metrics."""
+"""Training objectives: what is made of rows of tokens, targets, losses and metrics."""
 
 from keras_arch.objectives.crossentropy import TokenCrossentropy
+from keras_arch.objectives.denoising import (
+    delete_tokens,
+    infill_text,
+    mask_tokens,
+    permute_sentences,
+    rotate_document,
+)
 from keras_arch.objectives.metrics import BitsPerCharacter, Perplexity, TokenNats
+from keras_arch.objectives.mixing import mixing_rates
 from keras_arch.objectives.next_token import next_token
 from keras_arch.objectives.packing import Packed, pack
+from keras_arch.objectives.prefix_split import prefix_split
+from keras_arch.objectives.span_corruption import (
+    corrupt_spans,
+    descending_sentinels,
+    span_corruption,
+)
+from keras_arch.objectives.spans import random_spans, span_counts
