@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_arch.objectives.next_token import next_token
-from keras_arch.text.pipeline import check_sizes, check_steps, checked_ids, finish
+from keras_arch.text.arguments import check_sizes, check_steps, checked_ids
+from keras_arch.text.pipeline import finish
 
 
 def contiguous_rows(

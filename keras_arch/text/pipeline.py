@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_arch.objectives.next_token import next_token
+from keras_arch.text.arguments import check_sizes, check_steps, checked_ids
 from keras_arch.text.files import read_blocks
 from keras_arch.text.tokenizer import Tokenizer
 
@@ -214,36 +215,3 @@ def finish(dataset: tf.data.Dataset) -> tf.data.Dataset:
     options.autotune.enabled = False
     options.deterministic = True
     return dataset.prefetch(2).with_options(options)
-
-
-def check_sizes(**sizes: int) -> None:
-    """Raises ValueError naming the first size that is not positive."""
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} must be positive; received {name}={size}.")
-
-
-def check_steps(**steps: int) -> None:
-    """Raises ValueError naming the first number that is negative."""
-    for name, step in steps.items():
-        if step < 0:
-            raise ValueError(f"{name} must not be negative; received {name}={step}.")
-
-
-def checked_ids(ids: Sequence[int] | np.ndarray, vocabulary_size: int | None) -> np.ndarray:
-    """Returns ids as an array `[n]`, n > 1; raises ValueError if one is not in the vocabulary."""
-    ids = np.asarray(ids)  # A memmap stays on disk.
-    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(
-            f"ids must be integers of shape [n]; received shape {ids.shape}, dtype {ids.dtype}."
-        )
-    if len(ids) < 2:
-        raise ValueError(f"ids must hold at least 2 tokens; received {len(ids)}.")
-    # Unsigned ids, as large files hold them, need no pass over the file.
-    if np.issubdtype(ids.dtype, np.signedinteger) and ids.min() < 0:
-        raise ValueError(f"ids must not be negative; received {ids.min()}.")
-    if vocabulary_size is not None and ids.max() >= vocabulary_size:
-        raise ValueError(
-            f"ids must be below vocabulary_size={vocabulary_size}; received {ids.max()}."
-        )
-    return ids
