@@ -10,7 +10,7 @@ Source: Lewis et al. 2020, section 2.2. Rates default to the 30 % of their secti
 import numpy as np
 
 from keras_arch.checks import check_fraction
-from keras_arch.objectives.rows import checked_ids, generator
+from keras_arch.objectives.rows import checked_row, generator
 from keras_arch.objectives.spans import check_mean_length
 
 
@@ -110,7 +110,7 @@ def permute_sentences(token_ids, seed, stop_ids, special_ids=()):
     Raises:
         ValueError: If an argument is out of range.
     """
-    stops = checked_ids(stop_ids=stop_ids, least=1)
+    stops = checked_row(stop_ids=stop_ids, least=1)
     ids, places, random = _document(token_ids, seed, special_ids)
     is_stop = np.isin(ids[places], stops)
     ends = np.flatnonzero(is_stop[:-1] & ~is_stop[1:]) + 1
@@ -142,8 +142,8 @@ def rotate_document(token_ids, seed, special_ids=()):
 
 def _document(token_ids, seed, special_ids, mask_ids=()):
     """Returns a copy of the row, the positions of the document's tokens, and a generator."""
-    ids = checked_ids(token_ids=token_ids)
-    outside = [checked_ids(special_ids=special_ids), checked_ids(mask_id=mask_ids)]
+    ids = checked_row(token_ids=token_ids)
+    outside = [checked_row(special_ids=special_ids), checked_row(mask_id=mask_ids)]
     return ids, np.flatnonzero(~np.isin(ids, np.concatenate(outside))), generator(seed)
 
 

@@ -1,6 +1,6 @@
 """Prefix language modelling: the beginning of a row is given, the rest is to be written."""
 
-from keras_arch.objectives.rows import checked_ids, generator
+from keras_arch.objectives.rows import checked_row, generator
 
 
 def prefix_split(token_ids, seed):
@@ -18,6 +18,6 @@ def prefix_split(token_ids, seed):
 
     Source: Raffel et al. 2020, sections 3.2.3 and 3.3.1; `random_prefix_noise_mask` of their code.
     """
-    ids = checked_ids(token_ids=token_ids, least=2)
+    ids = checked_row(token_ids=token_ids, least=2)
     cut = generator(seed).integers(1, len(ids))
     return ids[:cut], ids[cut:]

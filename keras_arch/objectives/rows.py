@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def checked_ids(least=0, vocabulary_size=None, **ids):
+def checked_row(least=0, vocabulary_size=None, **ids):
     """Returns ids, given by their name, as int32 `[n]`.
 
     Args:

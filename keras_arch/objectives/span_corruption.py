@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_arch.checks import check_positive
-from keras_arch.objectives.rows import checked_ids
+from keras_arch.objectives.rows import checked_row
 from keras_arch.objectives.spans import random_spans
 
 
@@ -20,7 +20,7 @@ def span_corruption(
 
     Source: Raffel et al. 2020, section 3.1.4.
     """
-    ids = checked_ids(token_ids=token_ids, least=2, vocabulary_size=vocabulary_size)
+    ids = checked_row(token_ids=token_ids, least=2, vocabulary_size=vocabulary_size)
     noise = random_spans(len(ids), seed, rate, mean_length)
     return corrupt_spans(ids, noise, sentinel_ids, vocabulary_size)
 
@@ -54,7 +54,7 @@ def corrupt_spans(token_ids, noise, sentinel_ids, vocabulary_size=None):
 
     Source: Raffel et al. 2020, section 3.1.4 and figure 2.
     """
-    ids = checked_ids(token_ids=token_ids, vocabulary_size=vocabulary_size)
+    ids = checked_row(token_ids=token_ids, vocabulary_size=vocabulary_size)
     noise = np.asarray(noise)
     if noise.shape != ids.shape or noise.dtype != bool:
         raise ValueError(
@@ -90,7 +90,7 @@ def descending_sentinels(vocabulary_size, count=100):
 
 
 def _checked_sentinels(sentinel_ids, ids, needed, vocabulary_size):
-    sentinels = checked_ids(sentinel_ids=sentinel_ids, vocabulary_size=vocabulary_size)
+    sentinels = checked_row(sentinel_ids=sentinel_ids, vocabulary_size=vocabulary_size)
     if len(sentinels) < needed:
         raise ValueError(
             f"sentinel_ids must hold at least {needed} ids, one more than the spans; received "

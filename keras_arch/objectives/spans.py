@@ -11,7 +11,7 @@ def random_spans(length, seed, rate=0.15, mean_length=3.0):
 
     Kept and noise spans take turns, the first one kept, the last one noise. How many tokens and
     spans are noise follows from the length alone, see `span_counts`; all masks with these numbers
-    are equally likely.
+    are equally likely. So a row of one span, 30 tokens or fewer by default, loses its end.
 
     Args:
         length: T, at least 2.

@@ -13,7 +13,8 @@ from keras_arch.text.code_points import UnicodeTokenizer
 from keras_arch.text.data import find_corpus
 from keras_arch.text.files import read_text
 from keras_arch.text.load import TRAINABLE, load_tokenizer
-from keras_arch.text.pairs import find_pairs
+from keras_arch.text.pair_draws import mixed_pairs, task_pairs, window_pairs
+from keras_arch.text.pairs import Pairs, find_pairs
 from keras_arch.text.sentence_piece import SentencePieceTokenizer
 from keras_arch.text.tokenizer import Tokenizer
 from keras_arch.text.word_piece import WordPieceTokenizer
@@ -23,6 +24,7 @@ _PIPELINES = {
     "PairBatches": "pair_batches",
     "consecutive_windows": "pipeline",
     "contiguous_rows": "contiguous",
+    "pair_stream": "pair_streams",
     "split": "pipeline",
     "stream": "pipeline",
     "windows": "pipeline",

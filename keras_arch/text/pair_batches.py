@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_arch.text.pipeline import check_sizes, check_steps, finish
+from keras_arch.text.arguments import check_sizes, check_steps
+from keras_arch.text.pair_rows import pad_pairs, pair_specs
+from keras_arch.text.pipeline import finish
 
 LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 
@@ -97,9 +99,7 @@ class PairBatches:
                 for length, members in self._epoch(epoch)[begin:]:
                     yield self._batch(length, members)
 
-        ids, flags = (tf.TensorSpec([None, None], dtype) for dtype in (tf.int32, tf.bool))
-        inputs = {"source_ids": ids, "source_valid": flags, "token_ids": ids, "valid": flags}
-        dataset = tf.data.Dataset.from_generator(batches, output_signature=(inputs, ids, flags))
+        dataset = tf.data.Dataset.from_generator(batches, output_signature=pair_specs())
         if epochs is not None:
             left = max(epochs * self.steps - start_step, 0)
             dataset = dataset.apply(tf.data.experimental.assert_cardinality(left))
@@ -138,19 +138,6 @@ class PairBatches:
         return batches
 
     def _batch(self, length: int, members: np.ndarray) -> tuple:
+        pairs = [(self.sources[i], self.targets[i]) for i in members]
         shape = (self._rows[length], length)
-        names = ("source_ids", "token_ids")
-        inputs = {name: np.zeros(shape, np.int32) for name in names}
-        targets = np.zeros(shape, np.int32)
-        valid = {name: np.zeros(shape, bool) for name in names}
-        for row, i in enumerate(members):
-            source, target = self.sources[i], self.targets[i]
-            inputs["source_ids"][row, : len(source)] = source
-            valid["source_ids"][row, : len(source)] = True
-            inputs["token_ids"][row, 0] = self.start_id
-            inputs["token_ids"][row, 1 : len(target) + 1] = target
-            targets[row, : len(target)] = target
-            targets[row, len(target)] = self.end_id
-            valid["token_ids"][row, : len(target) + 1] = True
-        flags = {"source_valid": valid["source_ids"], "valid": valid["token_ids"]}
-        return inputs | flags, targets, valid["token_ids"]
+        return pad_pairs(pairs, shape, shape, self.start_id, self.end_id)

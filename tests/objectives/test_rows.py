@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from keras_arch.objectives.rows import checked_ids, generator
+from keras_arch.objectives.rows import checked_row, generator
 
 
 @pytest.mark.parametrize("ids", [[3, 1], (3, 1), np.array([3, 1], "uint16")])
 def test_ids_become_a_copy_of_int32(ids):
-    checked = checked_ids(token_ids=ids, least=2, vocabulary_size=4)
+    checked = checked_row(token_ids=ids, least=2, vocabulary_size=4)
     assert checked.dtype == "int32"
     np.testing.assert_array_equal(checked, [3, 1])
     assert not np.shares_memory(checked, np.asarray(ids))
-    assert checked_ids(token_ids=[]).shape == (0,)
+    assert checked_row(token_ids=[]).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_ids_become_a_copy_of_int32(ids):
 )
 def test_other_ids_are_named(ids, message):
     with pytest.raises(ValueError, match=message):
-        checked_ids(token_ids=ids, least=1, vocabulary_size=9)
+        checked_row(token_ids=ids, least=1, vocabulary_size=9)
 
 
 def test_a_seed_gives_a_generator():

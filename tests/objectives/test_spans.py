@@ -18,6 +18,8 @@ def test_counts_by_hand():
     # The paper's: 512 tokens, 15 %, 3: 76.8 and 25.67.
     assert span_counts(512) == (77, 26)
     assert span_counts(2) == (1, 1)
+    assert span_counts(30) == (4, 1)
+    assert span_counts(31) == (5, 2)
     # 28.5 in float64, which is even at 28; T5's float32 has it a little above.
     assert span_counts(190)[0] == 29
     # Each span needs a token before it that is kept.
