@@ -1,8 +1,8 @@
 """BART's noise: five ways to spoil a document that a model learns to restore.
 
 Each takes a row and gives a row, so they combine: `infill_text(permute_sentences(ids, ...), ...)`.
-Special tokens stand outside the document: they are never chosen and keep their order, and those at
-the row's ends their place.
+Special tokens, pads among them where a row has any, stand outside the document: none is chosen or
+moved past another, and those at the row's ends stay there.
 
 Source: Lewis et al. 2020, section 2.2. Rates default to the 30 % of their section 5.1.
 """

@@ -1,7 +1,7 @@
 """Where pairs to train on come from: functions that draw one at random.
 
-A draw takes a `numpy.random.Generator` and gives `(source ids, target ids)`, all pairs that it may
-give alike likely. It keeps no state, so `pair_stream` can go on at any step.
+A draw takes a `numpy.random.Generator` and gives `(source ids, target ids)`. It keeps no state, so
+`pair_stream` can go on at any step; a pair may come again before all others have come.
 """
 
 from __future__ import annotations
