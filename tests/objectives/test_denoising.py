@@ -17,9 +17,10 @@ NOISES = {
 
 
 def row_of(random):
-    """A row of two documents with an end inside and pads behind, its tokens all different."""
+    """A row of two documents with an end inside and pads behind, full stops between."""
     sizes = random.integers(1, 60, 2)
     tokens = random.permutation(np.arange(10, 10 + sizes.sum()))
+    tokens[5::6] = STOP
     return np.concatenate(
         [[BEGIN], tokens[: sizes[0]], [END, BEGIN], tokens[sizes[0] :], [END, PAD, PAD]]
     )
