@@ -33,7 +33,7 @@ def without(ids, *others):
 @pytest.mark.parametrize("name", NOISES)
 def test_special_tokens_are_never_touched(name):
     random = np.random.default_rng(0)
-    for _ in range(300):
+    for _ in range(100):
         ids = row_of(random)
         before = ids.copy()
         noised = NOISES[name](ids, random, special_ids=SPECIAL)
@@ -64,7 +64,7 @@ def test_the_noise_depends_on_the_seed_alone(name):
 def test_the_rate_holds_over_many_tokens_of_short_rows(name, rate):
     random = np.random.default_rng(0)
     kept = total = 0
-    for size in random.integers(2, 40, 5000):
+    for size in random.integers(2, 40, 2000):
         noised = NOISES[name](np.arange(10, 10 + size), random, rate=rate)
         kept += len(without(noised, MASK))
         total += size
@@ -105,13 +105,13 @@ class TestInfilling:
         # Lengths drawn from Poisson(3) until they reach 60, by simulation of the draws alone.
         draws = random.poisson(3.0, (20000, 100)).cumsum(axis=1)
         expected = ((draws < 60).sum(axis=1) + 1).mean()
-        assert abs(masks / 500 - expected) < 0.25
+        assert abs(masks / 500 - expected) < 0.5
 
     def test_a_span_of_length_0_inserts_a_mask(self):
         # One token of five is masked, by the first length that is not 0.
         random = np.random.default_rng(0)
         inserted = []
-        for _ in range(4000):
+        for _ in range(2000):
             noised = objectives.infill_text([10, 11, 12, 13, 14], random, MASK, rate=0.2)
             assert len(without(noised, MASK)) == 4
             inserted.append(len(noised) - 5)
@@ -123,13 +123,13 @@ class TestInfilling:
     def test_each_place_is_masked_as_often(self):
         random = np.random.default_rng(0)
         counts = np.zeros(60)
-        for _ in range(4000):
+        for _ in range(2000):
             noised = objectives.infill_text(np.arange(10, 70), random, MASK)
             counts[without(noised, MASK) - 10] += 1
-        masked = 1 - counts / 4000
+        masked = 1 - counts / 2000
         # No span crosses an end of the row, so the tokens there have fewer spans to be in.
         inner = masked[15:45]
-        assert abs(inner - inner.mean()).max() < 5 * np.sqrt(0.3 * 0.7 / 4000)
+        assert abs(inner - inner.mean()).max() < 5 * np.sqrt(0.3 * 0.7 / 2000)
         assert abs(masked[:30].mean() - masked[30:].mean()) < 0.01
 
     def test_masks_that_stand_there_stay(self):
