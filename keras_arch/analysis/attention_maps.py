@@ -13,11 +13,12 @@ def attention_weights(model, inputs):
     """Returns the weights by which the decoders of a functional model attend to its source.
 
     Args:
-        model: A functional model with layers that are `AttentionDecoder` or `ContextAttention`.
+        model: A functional model with layers that are `AttentionDecoder`, `ContextAttention`,
+            `CrossAttention` (maybe in a residual part) or `CrossDecoderBlock`.
         inputs: Dict of arrays, by the names of the model's inputs.
 
     Returns:
-        Dict from the layer's name to float32 numpy `[B, T, S]`.
+        Dict from the layer's name to float32 numpy `[B, T, S]`, or with heads `[B, N, T, S]`.
 
     Raises:
         ValueError: If the model has no such layer, or `inputs` not its inputs.

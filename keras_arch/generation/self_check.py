@@ -30,8 +30,11 @@ def needs_check(calls):
 
 def _is_known(layer):
     if isinstance(layer, Part) and type(layer).__module__.startswith("keras_arch."):
+        parts = layer.parts()
+        if not hasattr(layer, "step") and any(hasattr(part, "step") for part in parts):
+            return False  # an encoder's: what its parts can do step by step, it cannot
         activation = getattr(layer, "activation", None)
-        return _is_known_activation(activation) and all(map(_is_known, layer.parts()))
+        return _is_known_activation(activation) and all(map(_is_known, parts))
     return (
         type(layer) in POINTWISE
         and getattr(layer, "axis", -1) in (-1, [-1])

@@ -5,9 +5,12 @@ from keras_arch.layers.additive_attention import AdditiveAttention
 from keras_arch.layers.attention_decoder import AttentionDecoder
 from keras_arch.layers.bahdanau_decoder import BahdanauDecoder
 from keras_arch.layers.context_attention import ContextAttention
+from keras_arch.layers.cross_attention import CrossAttention
+from keras_arch.layers.cross_decoder_block import CrossDecoderBlock
 from keras_arch.layers.decoder_block import DecoderBlock, ParallelBlock
 from keras_arch.layers.elman import ElmanRNN
 from keras_arch.layers.embedding import TokenEmbedding
+from keras_arch.layers.encoder_block import EncoderBlock
 from keras_arch.layers.feedforward import FeedForward, GatedFeedForward
 from keras_arch.layers.fixed_window import FixedWindow
 from keras_arch.layers.gru import GRU

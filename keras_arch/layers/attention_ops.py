@@ -5,7 +5,19 @@ Shapes: B batch, T query time, S key time, N heads, K key/value heads, H head wi
 
 from keras import ops
 
+from keras_arch.checks import check_positive
+
 LOWEST = -3.0e38  # finite, so that a row of nothing else gives no NaN
+
+
+def check_heads(heads, head_width, key_value_heads):
+    """Raises ValueError if one is not positive or `key_value_heads` does not divide `heads`."""
+    check_positive(heads=heads, head_width=head_width, key_value_heads=key_value_heads)
+    if heads % key_value_heads:
+        raise ValueError(
+            "key_value_heads must divide heads; received "
+            f"heads={heads}, key_value_heads={key_value_heads}."
+        )
 
 
 def segments(valid, segment_ids=None):
@@ -112,3 +124,16 @@ def mix_values(weights, value, key_value_heads):
     batch, heads, time, _ = ops.shape(weights)
     mixed = ops.matmul(_group(weights, key_value_heads), value)
     return ops.reshape(mixed, (batch, heads, time, ops.shape(value)[2]))
+
+
+def fold_rows(x, rows):
+    """Turns `[rows * W, T, X]` into `[rows, W * T, X]`: W rows (beams) that share a memory's row.
+
+    W is 1 outside of beam search.
+    """
+    return ops.reshape(x, (rows, -1, x.shape[-1] or ops.shape(x)[-1]))
+
+
+def unfold_rows(x, queries):
+    """Turns `[B, W * T, X]` into `[B * W, T, X]`; `queries` is `(B * W, T)`."""
+    return ops.reshape(x, (*queries, x.shape[-1] or ops.shape(x)[-1]))

@@ -94,15 +94,16 @@ class ContextAttention(Part):
             )
         rows, queries = ops.shape(projected["valid"])[0], ops.shape(query)[:2]
         if coverage is not None:
-            coverage = _fold(coverage, rows)
+            coverage = attention_ops.fold_rows(coverage, rows)
         if reads is None:
             reads = Reads(self.query_layers(), self.query_weights())
-        folded = _fold(query, rows)
+        folded = attention_ops.fold_rows(query, rows)
         scores = self.scores(folded, projected, coverage, reads)
         weights = self.weigh(scores, folded, projected, reads)
         mix = reads.mix or (lambda weights: ops.matmul(weights, projected["value"]))
         context = mix(ops.cast(weights, self.compute_dtype))
-        return _unfold(context, queries), _unfold(weights, queries)
+        context, weights = (attention_ops.unfold_rows(x, queries) for x in (context, weights))
+        return context, weights
 
     def keys(self, memory, memory_valid):
         """Returns what `scores` needs of a memory `[B, S, M]`: a dict of tensors, B on axis 0."""
@@ -140,13 +141,3 @@ def softmax_over(scores, allow):
     """
     weights = attention_ops.masked_softmax(scores[:, None], allow)[:, 0]
     return ops.where(allow, weights, 0.0)
-
-
-def _fold(x, rows):
-    """Turns `[rows * W, T, X]` into `[rows, W * T, X]`."""
-    return ops.reshape(x, (rows, -1, x.shape[-1] or ops.shape(x)[-1]))
-
-
-def _unfold(x, queries):
-    """Turns `[B, W * T, X]` into `[B * W, T, X]`; `queries` is `(B * W, T)`."""
-    return ops.reshape(x, (*queries, x.shape[-1] or ops.shape(x)[-1]))

@@ -3,49 +3,21 @@
 import keras
 
 from keras_arch.checks import check_rate
+from keras_arch.layers.encoder_block import EncoderBlock
 from keras_arch.layers.part import Part
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
-class DecoderBlock(Part):
-    """Self-attention, then feed-forward; each comes wrapped in its residual part.
+class DecoderBlock(EncoderBlock):
+    """An `EncoderBlock` that decodes step by step, as its attention is causal.
 
     ```
     x ── PreNorm(SelfAttention) ── PreNorm(FeedForward) ── y
     ```
 
-    GPT-2, LLaMA and others are this block with other parts in it.
-
-    Args:
-        attention: e.g. `PreNorm(SelfAttention(...), LayerNormalization())`.
-        feedforward: e.g. `PreNorm(FeedForward(...), LayerNormalization())`.
-
-    Call arguments:
-        x: float `[B, T, D]`.
-        positions: int `[B, T]`.
-        valid: bool `[B, T]`.
-        bias: Optional float `[B or 1, N, T, T]`.
-        segment_ids: Optional int `[B, T]`.
-
-    Returns:
-        float `[B, T, D]`.
+    GPT-2, LLaMA and others are this block with other parts in it. Arguments, call arguments and
+    result are those of `EncoderBlock`.
     """
-
-    def __init__(self, attention, feedforward, **kwargs):
-        super().__init__(**kwargs)
-        self.attention = attention
-        self.feedforward = feedforward
-
-    def build(self, x_shape):
-        self.attention.build(x_shape)
-        self.feedforward.build(x_shape)
-
-    def call(self, x, positions, valid, bias=None, segment_ids=None):
-        x = self.attention(x, positions, valid, bias=bias, segment_ids=segment_ids)
-        return self.feedforward(x)
-
-    def compute_output_spec(self, x, positions, valid, bias=None, segment_ids=None):
-        return keras.KerasTensor(x.shape, self.compute_dtype)
 
     def start(self, batch, length):
         """Returns the attention's state."""

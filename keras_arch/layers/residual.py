@@ -36,6 +36,10 @@ class Residual(Part):
     def compute_output_spec(self, x, *args, **kwargs):
         return keras.KerasTensor(x.shape, self.compute_dtype)
 
+    def attention_weights(self, x, *args, **kwargs):
+        """Returns those of the sublayer."""
+        return self.sublayer.attention_weights(self.enter(x), *args, **kwargs)
+
     def start(self, batch, length, **context):
         """Returns the sublayer's state; `{}` if it has none."""
         return self.sublayer.start(batch, length, **context) if self._decodes else {}

@@ -103,14 +103,7 @@ class SelfAttention(Part):
         )
 
     def _check(self):
-        check_positive(
-            heads=self.heads, head_width=self.head_width, key_value_heads=self.key_value_heads
-        )
-        if self.heads % self.key_value_heads:
-            raise ValueError(
-                "key_value_heads must divide heads; received "
-                f"heads={self.heads}, key_value_heads={self.key_value_heads}."
-            )
+        attention_ops.check_heads(self.heads, self.head_width, self.key_value_heads)
         if self.rotary is not None and self.head_width % 2:
             raise ValueError(
                 f"head_width must be even for rotary; received head_width={self.head_width}."

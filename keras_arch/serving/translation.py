@@ -62,7 +62,7 @@ class TranslationModule(TextModule):
         inputs = {"token_ids": token_ids, "valid": found.valid, **prompts.context}
         weights = attending_weights(self.stepper.graph, inputs)
         outputs = {
-            "attention" if len(weights) == 1 else f"attention_{name}": x[:, :limit]
+            "attention" if len(weights) == 1 else f"attention_{name}": x[..., :limit, :]
             for name, x in weights.items()
         }
         source_ids, source_valid = (prompts.context[name] for name in SOURCE_INPUTS)

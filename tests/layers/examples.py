@@ -37,6 +37,21 @@ def attention(**options):
     )
 
 
+def cross_attention(**options):
+    return layers.CrossAttention(
+        4,
+        4,
+        key_value_heads=2,
+        memory_width=rows.WIDTH,
+        use_bias=True,
+        scale=0.3,
+        dropout=0.1,
+        kernel_initializer=keras.initializers.RandomNormal(stddev=0.3),
+        output_initializer="glorot_normal",
+        **options,
+    )
+
+
 def feedforward(**options):
     return layers.FeedForward(
         12, "gelu_tanh", False, 0.1, "he_normal", keras.initializers.RandomNormal(), **options
@@ -87,10 +102,28 @@ EXAMPLES = {
         lambda **o: layers.CausalLMHead(11, True, 5.0, "he_normal", **o),
         (rows.inputs(),),
     ),
+    "CrossAttention": (cross_attention, CONTEXT_INPUTS),
+    "CrossDecoderBlock": (
+        lambda **o: layers.CrossDecoderBlock(
+            layers.PreNorm(attention(), norm()),
+            layers.PostNorm(cross_attention(), norm(), 0.2),
+            layers.PreNorm(feedforward(), norm()),
+            **o,
+        ),
+        (*ATTENTION_INPUTS, *CONTEXT_INPUTS[1:]),
+    ),
     "DecoderBlock": (decoder_block, ATTENTION_INPUTS),
     "ElmanRNN": (
         lambda **o: recurrent(layers.ElmanRNN, activation="relu", **o),
         (rows.inputs(), rows.VALID),
+    ),
+    "EncoderBlock": (
+        lambda **o: layers.EncoderBlock(
+            layers.PostNorm(layers.SelfAttention(4, 4, causal=False), norm()),
+            layers.PostNorm(feedforward(), norm()),
+            **o,
+        ),
+        ATTENTION_INPUTS,
     ),
     "FeedForward": (feedforward, (rows.inputs(),)),
     "FixedWindow": (lambda **o: layers.FixedWindow(3, **o), (rows.inputs(), rows.VALID)),

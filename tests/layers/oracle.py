@@ -65,6 +65,27 @@ def matrices(layer):
     return named
 
 
+def cross_attention(layer, x, memory, memory_valid):
+    """Output and weights that a built `CrossAttention` should give."""
+    names = {"query": ["query"], "key_value": ["key", "value"], "output_projection": ["output"]}
+    matrices = {}
+    for part, parts in names.items():
+        weights = [np.array(w, "float64") for w in getattr(layer, part).get_weights()]
+        for suffix, weight in zip(("", "_bias"), weights, strict=False):
+            split = np.split(weight, len(parts), axis=-1)
+            matrices |= {name + suffix: x for name, x in zip(parts, split, strict=True)}
+    return attention.cross_attention(
+        x.astype("float64"),
+        memory.astype("float64"),
+        memory_valid,
+        matrices,
+        layer.heads,
+        layer.head_width,
+        layer.key_value_heads,
+        layer.scale,
+    )
+
+
 def self_attention(layer, x, positions, valid, bias=None, segment_ids=None):
     """Output and weights that a built `SelfAttention` should give."""
     optional = {}

@@ -134,3 +134,43 @@ def self_attention(
             value = head(project("value"), k, turn=False)
             mixed[b, :, n * head_width : (n + 1) * head_width] = weights[b, n] @ value
     return mixed @ matrices["output"] + matrices.get("output_bias", 0.0), weights
+
+
+def cross_attention(
+    x, memory, memory_valid, matrices, heads, head_width, key_value_heads=None, scale=None
+):
+    """Attention to the real vectors of a memory. Vaswani et al. 2017, section 3.2.3.
+
+    Args:
+        x: [B, T, D].
+        memory: [B, S, M]; what stands at its pads is never read.
+        memory_valid: [B, S].
+        matrices: As in `self_attention`; `key` and `value` are [M, K * H].
+
+    Returns:
+        The output [B, T, D] and the weights [B, N, T, S].
+    """
+    (rows, time, _), length = x.shape, memory.shape[1]
+    key_value_heads = key_value_heads or heads
+    scale = 1 / math.sqrt(head_width) if scale is None else scale
+    weights = np.zeros((rows, heads, time, length))
+    mixed = np.zeros((rows, time, heads * head_width))
+    for b in range(rows):
+        real = np.flatnonzero(memory_valid[b])
+        for n in range(heads):
+            own = slice(n * head_width, (n + 1) * head_width)
+            k = n // (heads // key_value_heads)
+            shared = slice(k * head_width, (k + 1) * head_width)
+            for t in range(time):
+                query = (x[b, t] @ matrices["query"] + matrices.get("query_bias", 0.0))[own]
+                tables = [
+                    (memory[b, s] @ matrices[name] + matrices.get(f"{name}_bias", 0.0))[shared]
+                    for name in ("key", "value")
+                    for s in real
+                ]
+                keys, values = tables[: len(real)], tables[len(real) :]
+                shares = softmax([scale * float(np.dot(query, key)) for key in keys])
+                for s, value, share in zip(real, values, shares, strict=True):
+                    weights[b, n, t, s] = share
+                    mixed[b, t, own] += share * value
+    return mixed @ matrices["output"] + matrices.get("output_bias", 0.0), weights
