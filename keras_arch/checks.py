@@ -8,6 +8,13 @@ def check_positive(**arguments):
             raise ValueError(f"{name} must be a positive integer; received {name}={value!r}.")
 
 
+def check_count(**arguments):
+    """Raises ValueError naming the first argument that is not an integer of 0 or more."""
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ValueError(f"{name} must be an integer, 0 or more; received {name}={value!r}.")
+
+
 def check_positive_number(**arguments):
     """Raises ValueError naming the first argument that is not a number above 0."""
     for name, value in arguments.items():

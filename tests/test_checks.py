@@ -1,6 +1,6 @@
 import pytest
 
-from keras_arch.checks import check_fraction, check_positive, check_rate
+from keras_arch.checks import check_count, check_fraction, check_positive, check_rate
 
 
 def test_positive_integers_pass():
@@ -11,6 +11,13 @@ def test_positive_integers_pass():
 def test_others_are_named(value):
     with pytest.raises(ValueError, match=f"positive integer; received heads={value!r}"):
         check_positive(width=1, heads=value)
+
+
+def test_counts_may_be_0():
+    check_count(offset=0)
+    for value in (-1, 1.0, True, None):
+        with pytest.raises(ValueError, match=f"0 or more; received offset={value!r}"):
+            check_count(offset=value)
 
 
 def test_rates_pass():

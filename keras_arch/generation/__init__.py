@@ -13,6 +13,7 @@ from keras_arch.generation.filters import (
     TopP,
 )
 from keras_arch.generation.generate import generate
+from keras_arch.generation.halves import decoder_of, encoder_of
 from keras_arch.generation.results import Generation
 from keras_arch.generation.samplers import Greedy, Sample
 from keras_arch.generation.sampling_schedules import (

@@ -23,8 +23,9 @@ class TokenEmbedding(Part):
         vocabulary_size: V.
         width: D.
         scale: Number that multiplies the looked-up vectors (`D ** 0.5` in Vaswani et al. 2017,
-            section 3.4); `reverse` is not scaled.
+            section 3.4).
         embeddings_initializer: Initializer of the table.
+        reverse_scale: Number that multiplies the vectors to score (`D ** -0.5` in T5).
 
     Call arguments:
         inputs: int token ids `[B, T]`, or with `reverse=True` float `[B, T, D]`.
@@ -35,13 +36,20 @@ class TokenEmbedding(Part):
     """
 
     def __init__(
-        self, vocabulary_size, width, scale=1.0, embeddings_initializer="uniform", **kwargs
+        self,
+        vocabulary_size,
+        width,
+        scale=1.0,
+        embeddings_initializer="uniform",
+        reverse_scale=1.0,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         check_positive(vocabulary_size=vocabulary_size, width=width)
         self.vocabulary_size = vocabulary_size
         self.width = width
         self.scale = scale
+        self.reverse_scale = reverse_scale
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
 
     def build(self, input_shape):
@@ -83,16 +91,19 @@ class TokenEmbedding(Part):
         scale = ops.cast(self.table_scale, self.compute_dtype)
         if reverse:
             table = ops.cast(self.table, self.compute_dtype)
-            return _score(inputs, table) / scale
+            return self._score(inputs, table) / scale
         x = ops.cast(ops.take(self.table, inputs, axis=0), self.compute_dtype)
         return x * (self.scale / ops.take(scale, inputs, axis=0)[..., None])
 
     def call(self, inputs, reverse=False):
         table = ops.cast(self.table, self.compute_dtype)
         if reverse:
-            return _score(inputs, table)
+            return self._score(inputs, table)
         x = lookup(table, inputs)
         return x if self.scale == 1.0 else x * self.scale
+
+    def _score(self, x, table):
+        return _products(x if self.reverse_scale == 1.0 else x * self.reverse_scale, table)
 
     def compute_output_spec(self, inputs, reverse=False):
         width = self.vocabulary_size if reverse else self.width
@@ -100,7 +111,7 @@ class TokenEmbedding(Part):
         return keras.KerasTensor((*batch_and_time, width), self.compute_dtype)
 
 
-def _score(x, table):
+def _products(x, table):
     """Returns the products `[B, T, V]` of vectors `[B, T, D]` and the rows of a table `[V, D]`."""
     if x.shape[1] != 1:
         return multiply_rows(x, ops.transpose(table))

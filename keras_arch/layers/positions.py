@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_arch.backend import lookup
-from keras_arch.checks import check_positive
+from keras_arch.checks import check_count, check_positive
 from keras_arch.layers.part import Part, fresh
 
 
@@ -90,9 +90,11 @@ class LearnedPositions(Part):
     """A table of position vectors, learned (Radford et al. 2018; Devlin et al. 2018).
 
     Args:
-        context_length: Rows of the table; the longest sequence the model takes.
+        context_length: The longest sequence the model takes.
         width: D.
         embeddings_initializer: Initializer of the table.
+        offset: Rows of the table before that of position 0, never read. Two in BART's published
+            tables: fairseq numbers positions from the one after the pad's id, 1.
 
     Call arguments:
         positions: int `[B, T]`.
@@ -104,23 +106,25 @@ class LearnedPositions(Part):
         ValueError: If T is known and beyond `context_length`.
     """
 
-    def __init__(self, context_length, width, embeddings_initializer="uniform", **kwargs):
+    def __init__(self, context_length, width, embeddings_initializer="uniform", offset=0, **kwargs):
         super().__init__(**kwargs)
         check_positive(context_length=context_length, width=width)
+        check_count(offset=offset)
         self.context_length = context_length
         self.width = width
+        self.offset = offset
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
 
     def build(self, positions_shape):
         self.table = self.add_weight(
-            shape=(self.context_length, self.width),
+            shape=(self.offset + self.context_length, self.width),
             initializer=fresh(self.embeddings_initializer),
             name="table",
         )
 
     def call(self, positions):
         check_context(positions.shape[1], self.context_length)
-        return lookup(ops.cast(self.table, self.compute_dtype), positions)
+        return lookup(ops.cast(self.table, self.compute_dtype), positions + self.offset)
 
     def compute_output_spec(self, positions):
         check_context(positions.shape[1], self.context_length)

@@ -1,6 +1,7 @@
 """Models: functions from a config to a plain functional `keras.Model`."""
 
 from keras_arch.models.attention_seq2seq import AttentionSeq2SeqConfig, attention_seq2seq
+from keras_arch.models.bart import BARTConfig, bart
 from keras_arch.models.catalog import SIZES, builder, catalog
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import LlamaConfig, llama
@@ -14,3 +15,5 @@ from keras_arch.models.recurrent_lm import (
     rnn_lm,
 )
 from keras_arch.models.seq2seq import Seq2SeqConfig, seq2seq
+from keras_arch.models.t5 import T5Config, t5
+from keras_arch.models.transformer import TransformerConfig, transformer

@@ -1,6 +1,8 @@
 """Every model, by name."""
 
 from keras_arch.models.attention_seq2seq import AttentionSeq2SeqConfig, attention_seq2seq
+from keras_arch.models.bart import SIZES as BART_SIZES
+from keras_arch.models.bart import BARTConfig, bart
 from keras_arch.models.gpt2 import SIZES as GPT2_SIZES
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import SIZES as LLAMA_SIZES
@@ -15,6 +17,10 @@ from keras_arch.models.recurrent_lm import (
     rnn_lm,
 )
 from keras_arch.models.seq2seq import Seq2SeqConfig, seq2seq
+from keras_arch.models.t5 import SIZES as T5_SIZES
+from keras_arch.models.t5 import T5Config, t5
+from keras_arch.models.transformer import SIZES as TRANSFORMER_SIZES
+from keras_arch.models.transformer import TransformerConfig, transformer
 
 #: Name -> (config class, builder).
 catalog = {
@@ -26,12 +32,18 @@ catalog = {
     "gru_lm": (GRULMConfig, gru_lm),
     "seq2seq": (Seq2SeqConfig, seq2seq),
     "attention_seq2seq": (AttentionSeq2SeqConfig, attention_seq2seq),
+    "transformer": (TransformerConfig, transformer),
+    "t5": (T5Config, t5),
+    "bart": (BARTConfig, bart),
 }
 
 #: Name -> size -> config, as published.
 SIZES = {
     "gpt2": GPT2_SIZES,
     "llama": LLAMA_SIZES,
+    "transformer": TRANSFORMER_SIZES,
+    "t5": T5_SIZES,
+    "bart": BART_SIZES,
 }
 
 

@@ -85,10 +85,14 @@ def block_initializers(config):
     }
 
 
-def token_embedding(config):
-    """Returns the layer that embeds tokens."""
+def token_embedding(config, **options):
+    """Returns the layer that embeds tokens; the options are more of `TokenEmbedding`."""
     return TokenEmbedding(
-        config.vocabulary_size, config.width, embeddings_initializer=normal(config), name="tokens"
+        config.vocabulary_size,
+        config.width,
+        embeddings_initializer=normal(config),
+        name="tokens",
+        **options,
     )
 
 

@@ -138,6 +138,19 @@ def source_inputs():
     }
 
 
+def source_embedding(config, embedding):
+    """Returns the layer that embeds the source: one with a table of its own, or the target's."""
+    if config.source_vocabulary_size is None:
+        return embedding
+    return TokenEmbedding(
+        config.source_vocabulary_size,
+        config.width,
+        scale=embedding.scale,
+        embeddings_initializer=normal(config),
+        name="source_tokens",
+    )
+
+
 def make_cell(config, width, name, **options):
     """Returns a recurrent layer of the config's kind."""
     return CELLS[config.cell](
@@ -156,13 +169,7 @@ def encode(config, inputs, embedding):
     Returns:
         The memory, symbolic `[B, S, M]`, and for each layer the list of its last states `[B, M]`.
     """
-    if config.source_vocabulary_size is not None:
-        embedding = TokenEmbedding(
-            config.source_vocabulary_size,
-            config.width,
-            embeddings_initializer=normal(config),
-            name="source_tokens",
-        )
+    embedding = source_embedding(config, embedding)
     x = variational_dropout(config.dropout, "source_dropout")(embedding(inputs["source_ids"]))
     states = []
     for i in range(config.encoder_layers):

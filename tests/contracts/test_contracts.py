@@ -138,7 +138,7 @@ CHANGES = {
     "initializer_range": 0.2,
     "tied": None,  # its opposite
     "hidden_width": 40,
-    "activation": "relu",
+    "activation": "elu",
     "use_bias": None,
     "key_value_heads": 1,
     "rotary_base": 100.0,
@@ -152,8 +152,8 @@ CHANGES = {
     "normalise": None,
     "encoder_width": 12,
     "decoder_width": 20,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
+    "encoder_layers": 3,
+    "decoder_layers": 3,
     "cell": "gru",
     "bidirectional": None,
     "bridge": "copy",
@@ -164,6 +164,12 @@ CHANGES = {
     "coverage": None,
     "input_feeding": None,
     "max_source_length": 9,
+    "norm_order": "pre",
+    "head_width": 6,
+    "buckets": 4,
+    "max_distance": 30,
+    "gated": None,
+    "position_offset": 0,
 }
 #: (Model, field) -> what other fields must be for it to have an effect.
 BASES = {

@@ -13,6 +13,13 @@ CONTEXT = 24
 
 _SHAPE = {"vocabulary_size": V, "width": 16, "layers": 2, "heads": 4, "context_length": CONTEXT}
 _RECURRENT = {"vocabulary_size": V, "width": 16, "layers": 2}
+_TRANSFORMER = {
+    "vocabulary_size": V,
+    "width": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+    "heads": 4,
+}
 _PAIRS = {"vocabulary_size": V, "width": 16, "encoder_width": 8, "decoder_width": 16}
 
 #: Label -> config; the label starts with the model's name in the catalog.
@@ -36,6 +43,9 @@ CONFIGS = {
     "gru_lm": ka.models.GRULMConfig(**_RECURRENT),
     "seq2seq": ka.models.Seq2SeqConfig(**_PAIRS),
     "attention_seq2seq": ka.models.AttentionSeq2SeqConfig(**_PAIRS),
+    "transformer": ka.models.TransformerConfig(**_TRANSFORMER),
+    "t5": ka.models.T5Config(**_TRANSFORMER, buckets=8, max_distance=10),
+    "bart": ka.models.BARTConfig(**_TRANSFORMER, context_length=CONTEXT),
 }
 
 

@@ -135,7 +135,7 @@ EXAMPLES = {
     "LSTM": (lambda **o: recurrent(layers.LSTM, **o), (rows.inputs(), rows.VALID)),
     "LayerNorm": (lambda **o: layers.LayerNorm(1e-4, False, **o), (rows.inputs(),)),
     "LearnedPositions": (
-        lambda **o: layers.LearnedPositions(7, 8, keras.initializers.RandomNormal(), **o),
+        lambda **o: layers.LearnedPositions(7, 8, keras.initializers.RandomNormal(), 2, **o),
         (rows.POSITIONS,),
     ),
     "LocalAttention": (
@@ -181,7 +181,7 @@ EXAMPLES = {
         (rows.POSITIONS,),
     ),
     "TokenEmbedding": (
-        lambda **o: layers.TokenEmbedding(11, 8, 2.0, keras.initializers.RandomNormal(), **o),
+        lambda **o: layers.TokenEmbedding(11, 8, 2.0, keras.initializers.RandomNormal(), 0.5, **o),
         (TOKEN_IDS,),
     ),
     "TokenPositions": (lambda **o: layers.TokenPositions(9, **o), (rows.VALID,)),

