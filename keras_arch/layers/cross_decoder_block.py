@@ -1,6 +1,7 @@
 """The decoder block of an encoder-decoder."""
 
 import keras
+from keras import ops
 
 from keras_arch.layers.part import Part
 
@@ -51,9 +52,10 @@ class CrossDecoderBlock(Part):
         return keras.KerasTensor(x.shape, self.compute_dtype)
 
     def attention_weights(self, x, positions, valid, memory, memory_valid, bias=None):
-        """Returns the weights over the memory, float32 `[B, N, T, S]`."""
+        """Returns the weights over the memory, float32 `[B, N, T, S]`; at pads, zeros."""
         x = self.attention(x, positions, valid, bias=bias)
-        return self.cross_attention.attention_weights(x, memory, memory_valid)
+        weights = self.cross_attention.attention_weights(x, memory, memory_valid)
+        return ops.where(valid[:, None, :, None], weights, 0.0)
 
     def start(self, batch, length, memory, memory_valid):
         """Returns the states of the two attentions."""

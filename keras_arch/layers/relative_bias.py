@@ -69,6 +69,16 @@ def relative_bucket(distance, buckets, max_distance, bidirectional):
     return offset + ops.where(distance < exact, distance, ops.minimum(far, buckets - 1))
 
 
+def check_buckets(buckets, max_distance):
+    """Raises ValueError if there can be no such buckets; see `relative_bucket`."""
+    check_positive(buckets=buckets, max_distance=max_distance)
+    if buckets % 2 or buckets < 4 or max_distance <= buckets // 2:
+        raise ValueError(
+            "buckets must be even and at least 4, max_distance above buckets / 2; received "
+            f"buckets={buckets}, max_distance={max_distance}."
+        )
+
+
 @keras.saving.register_keras_serializable(package="keras_arch")
 class RelativeBias(DistanceBias):
     """T5's learned bias: one number per head and bucket of distances.
@@ -93,12 +103,8 @@ class RelativeBias(DistanceBias):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_positive(heads=heads, buckets=buckets, max_distance=max_distance)
-        if buckets % 2 or buckets < 4 or max_distance <= buckets // 2:
-            raise ValueError(
-                "buckets must be even and at least 4, max_distance above buckets / 2; received "
-                f"buckets={buckets}, max_distance={max_distance}."
-            )
+        check_positive(heads=heads)
+        check_buckets(buckets, max_distance)
         self.heads = heads
         self.buckets = buckets
         self.max_distance = max_distance

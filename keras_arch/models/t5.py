@@ -6,6 +6,7 @@ import keras
 
 from keras_arch import layers
 from keras_arch.checks import check_positive
+from keras_arch.layers.relative_bias import check_buckets
 from keras_arch.models.decoder_only import (
     normal,
     token_embedding,
@@ -53,6 +54,7 @@ class T5Config(EncoderDecoderConfig):
         if self.head_width is None:
             object.__setattr__(self, "head_width", head_width(self))
         check_positive(head_width=self.head_width)
+        check_buckets(self.buckets, self.max_distance)
 
 
 def _published(width, layers, heads, hidden_width, head_width=64, **version):

@@ -1,4 +1,4 @@
-"""A small encoder-decoder, its cross-attention local to the tests."""
+"""A small encoder-decoder, composed by hand."""
 
 import keras
 import numpy as np
@@ -9,43 +9,6 @@ from tests.contracts.tiny import CONTEXT, V
 
 WIDTH = 16
 SOURCES = [[3, 1, 4, 1, 5], [9, 2], [6, 5, 3]]
-
-
-@keras.saving.register_keras_serializable(package="keras_arch_tests")
-class CrossAttention(ka.layers.Part):
-    """Adds what each token gathers of the real source vectors, by one head."""
-
-    def __init__(self, width, **kwargs):
-        super().__init__(**kwargs)
-        self.width = width
-        self.query, self.key, self.value = (
-            keras.layers.Dense(width, name=name) for name in ("query", "key", "value")
-        )
-
-    def build(self, x_shape):
-        for layer in (self.query, self.key, self.value):
-            layer.build((None, None, self.width))
-
-    def call(self, x, memory, memory_valid):
-        return self._attend(x, self._project(memory, memory_valid))
-
-    def start(self, batch, length, memory, memory_valid):
-        return {"memory": self._project(memory, memory_valid)}
-
-    def step(self, x, *, state, cursor):
-        return self._attend(x, state["memory"]), state
-
-    def _project(self, memory, memory_valid):
-        return {"key": self.key(memory), "value": self.value(memory), "valid": memory_valid}
-
-    def _attend(self, x, memory):
-        # Several entries of x may share a row of memory.
-        rows = ops.shape(memory["valid"])[0]
-        query = ops.reshape(self.query(x), (rows, -1, self.width))
-        scores = ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1))) * self.width**-0.5
-        scores = ops.where(memory["valid"][:, None], scores, -1e9)
-        mixed = ops.matmul(ops.softmax(scores, axis=-1), memory["value"])
-        return x + ops.reshape(mixed, ops.shape(x))
 
 
 def build(seed=0, scale=0.4, source_limit=None):
@@ -70,7 +33,8 @@ def build(seed=0, scale=0.4, source_limit=None):
     x = embedding(inputs["token_ids"]) + x
     block = ka.layers.PreNorm(ka.layers.SelfAttention(4, 4), ka.layers.RMSNorm(), name="block")
     x = block(x, positions, inputs["valid"])
-    x = CrossAttention(WIDTH, name="cross")(x, memory=memory, memory_valid=inputs["source_valid"])
+    cross = ka.layers.PreNorm(ka.layers.CrossAttention(2, 8), ka.layers.RMSNorm(), name="cross")
+    x = cross(x, memory=memory, memory_valid=inputs["source_valid"])
     # The length of the source also reaches the time side bare.
     size = ops.sum(ops.cast(inputs["source_valid"], "float32"), axis=1)[:, None, None]
     x = ka.layers.RMSNorm(name="final_norm")(x * (1.0 + 0.1 * size))

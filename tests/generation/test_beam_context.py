@@ -20,16 +20,19 @@ def own(context, i):
     return {name: x[i : i + 1] for name, x in context.items()}
 
 
-def test_the_context_is_shared_by_the_beams_of_a_row(monkeypatch):
-    rows_seen, attend = set(), encoder_decoder.CrossAttention._attend
+@pytest.mark.parametrize(
+    "make", [encoder_decoder.build, lambda: build(CONFIGS["t5"])], ids=["composed", "t5"]
+)
+def test_the_context_is_shared_by_the_beams_of_a_row(make, monkeypatch):
+    rows_seen, step = set(), ka.layers.CrossAttention.step
 
-    def watched(layer, x, memory):
-        rows_seen.add(memory["valid"].shape[0])
-        return attend(layer, x, memory)
+    def watched(layer, x, *, state, cursor):
+        rows_seen.add(state["memory"]["valid"].shape[0])
+        return step(layer, x, state=state, cursor=cursor)
 
-    model, context = encoder_decoder.build(), encoder_decoder.padded()
+    model, context = make(), encoder_decoder.padded()
     with monkeypatch.context() as patch:
-        patch.setattr(encoder_decoder.CrossAttention, "_attend", watched)
+        patch.setattr(ka.layers.CrossAttention, "step", watched)
         search = BeamSearch(3, 0.6, n_best=3)
         found = generate_beams(model, ROWS, 6, search, stop_ids=[30], context=context)
     assert max(rows_seen) == len(ROWS)  # tiled, it would be three times as many

@@ -98,6 +98,7 @@ def test_a_decoder_block_tells_where_it_looks():
     )
     real = np.broadcast_to(rows.VALID[:, None], weights.shape[:3])
     np.testing.assert_allclose(weights[real], expected[real], atol=1e-5)
+    assert not weights[~real].any()
 
 
 def test_an_encoder_block_on_the_time_side_is_refused_by_name():

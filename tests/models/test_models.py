@@ -98,5 +98,5 @@ def test_rotary_needs_even_heads():
 
 
 def test_a_config_of_no_model_is_named():
-    with pytest.raises(ValueError, match="AttentionSeq2SeqConfig; received config='gpt2'"):
+    with pytest.raises(ValueError, match="BARTConfig; received config='gpt2'"):
         ka.models.builder("gpt2")
