@@ -28,6 +28,8 @@ from keras_arch.models.seq2seq import source_inputs
 class BARTConfig(EncoderDecoderConfig):
     """The shape of a BART; fields as in `EncoderDecoderConfig`, and:
 
+    Dropout is also inside attention and feed-forward.
+
     Attributes:
         context_length: Longest source and longest target, in tokens.
         position_offset: Rows of both position tables that no position reads; see

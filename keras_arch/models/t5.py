@@ -31,6 +31,7 @@ class T5Config(EncoderDecoderConfig):
     """The shape of a T5; fields as in `EncoderDecoderConfig`, and:
 
     Version 1.0 is the default; version 1.1 has `gated=True, activation="gelu_tanh", tied=False`.
+    Dropout is also inside attention and feed-forward, and after the norms that end the stacks.
 
     Attributes:
         head_width: H; default `width / heads`.

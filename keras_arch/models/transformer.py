@@ -31,6 +31,8 @@ RESIDUALS = {"post": layers.PostNorm, "pre": layers.PreNorm}
 class TransformerConfig(EncoderDecoderConfig):
     """The shape of a Transformer; fields as in `EncoderDecoderConfig`, and:
 
+    Dropout is where section 5.4 of the paper has it, not inside attention or feed-forward.
+
     Attributes:
         activation: Of the feed-forward networks.
         source_vocabulary_size: Of a table of the source's own; None: source and target share one.

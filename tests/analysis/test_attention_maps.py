@@ -5,6 +5,7 @@ from matplotlib.image import imread
 
 import keras_arch as ka
 from keras_arch.analysis import attention_weights, plot_alignment
+from tests.generation import encoder_decoder
 
 
 def a_model():
@@ -32,6 +33,12 @@ def test_weights_come_from_the_decoder_by_name():
     np.testing.assert_allclose(weights.sum(axis=-1), values["valid"], atol=1e-6)
     assert not weights[1, :, 2:].any()
     assert weights[values["valid"]][:, :2].all()
+
+
+def test_a_residual_part_tells_the_weights_of_its_attention():
+    found = attention_weights(encoder_decoder.build(), inputs())
+    assert {name: weights.shape for name, weights in found.items()} == {"cross": (2, 2, 3, 4)}
+    np.testing.assert_allclose(found["cross"].sum(axis=-1), 1.0, atol=1e-6)
 
 
 def test_models_and_inputs_without_attention_are_named():

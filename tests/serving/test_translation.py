@@ -6,7 +6,8 @@ import pytest
 
 import keras_arch as ka
 from keras_arch.analysis import attention_weights
-from keras_arch.generation import BeamSearch, Sample, Temperature, generate_beams
+from keras_arch.generation import BeamSearch, Sample, Stepper, Temperature, generate_beams
+from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.score import score
 from tests.contracts.tiny import CONFIGS, V, build, context_of, logits
 from tests.serving.client import ask
@@ -136,6 +137,24 @@ def same_attention(answer, model, tokenizer):
             for row in zip(all_ids, real, strict=True)
         ]
         assert answer[name] == words
+
+
+def test_the_weights_of_heads_are_cut_to_the_tokens(tokenizer):
+    import tensorflow as tf
+
+    from keras_arch.serving.decoder import Decoder
+    from keras_arch.serving.translation import TranslationModule
+
+    model = build(dataclasses.replace(CONFIGS["transformer"], decoder_layers=1))
+    decoder = Decoder(Stepper(model), N, Greedy(), BeamSearch(1), [STOP])
+    module = TranslationModule(decoder, tokenizer, START, tokenizer)
+    answer = module.signatures()["attention"](*map(tf.constant, (SOURCES, 1, 4)))
+    weights = answer["attention"].numpy()
+    assert weights.shape == (len(SOURCES), 4, 4, max(map(len, SOURCES)))
+    valid = np.arange(4) < answer["token_count"].numpy()[:, None]
+    np.testing.assert_allclose(
+        weights.sum(axis=-1), np.broadcast_to(valid[:, None], weights.shape[:3]), atol=1e-5
+    )
 
 
 @pytest.fixture(scope="module")
