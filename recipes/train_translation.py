@@ -1,6 +1,8 @@
-"""Trains a recurrent translator on pairs of sentences, into a run folder, and prints its BLEU.
+"""Trains a translator on pairs of sentences, into a run folder, and prints its BLEU.
 
     KERAS_BACKEND=jax python recipes/train_translation.py --run-folder runs/translation
+    KERAS_BACKEND=jax python recipes/train_translation.py --model transformer --layers 3 \
+        --learning-rate 1e-3 --warmup-steps 1000
     python recipes/train_translation.py --data my_folder --source en --target fr
 
 A folder holds train.en, train.de, val.en, ..., test.de: a sentence a line. The backend is the
@@ -43,9 +45,11 @@ class Settings(TrainingSettings):
     source: str = "en"  # Language that is read: the ending of its files
     target: str = "de"  # Language that is written
     vocabulary_size: int = 8000  # Tokens of both languages together
-    attention: Literal["additive", "dot", "general", "none"] = "additive"  # none: the bridge alone
+    model: Literal["recurrent", "transformer"] = "recurrent"  # Kind of model
+    attention: Literal["additive", "dot", "general", "none"] = "additive"  # Recurrent; none: bridge
     width: int = 256  # Width of token vectors and of each state
     layers: int = 1  # Layers of encoder and decoder
+    heads: int = 4  # Attention heads of a Transformer
     dropout: float = 0.3  # Dropout rate
     tokens: int = 1536  # Positions of a batch on either side
     steps: int = 4500  # Updates
@@ -75,13 +79,19 @@ class Settings(TrainingSettings):
         shared = {
             "vocabulary_size": vocabulary_size,
             "width": self.width,
-            "encoder_width": self.width,
-            "decoder_width": self.width,
             "encoder_layers": self.layers,
             "decoder_layers": self.layers,
             "dropout": self.dropout,
             "tied": True,
         }
+        if self.model == "transformer":
+            return ka.models.TransformerConfig(
+                heads=self.heads,
+                norm_order="pre",
+                initializer_range=self.width**-0.5,
+                **shared,
+            )
+        shared |= {"encoder_width": self.width, "decoder_width": self.width}
         if self.attention == "none":
             return ka.models.Seq2SeqConfig(**shared)
         return ka.models.AttentionSeq2SeqConfig(attention=self.attention, **shared)
@@ -138,7 +148,7 @@ def run(settings, strategy, folder, train, validation, test):
     save_model(model, progress, folder)
     figures, translations = evaluate(model, tokenizer, test, settings.search())
     write_translations(test, translations, folder)
-    if settings.attention != "none":
+    if settings.model == "transformer" or settings.attention != "none":
         draw_alignments(model, tokenizer, test.sources[:3], settings.search(), folder)
     export_model(
         folder.path,

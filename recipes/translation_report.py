@@ -78,7 +78,10 @@ def translate_ids(model, tokenizer, sources, search=None):
 
 
 def draw_alignments(model, tokenizer, texts, search, folder):
-    """Writes `alignment_1.png`, ...: which source tokens each token of a translation attends to."""
+    """Writes `alignment_1.png`, ...: which source tokens each token of a translation attends to.
+
+    Of several attending layers the last is drawn, and of its heads the mean.
+    """
     for number, text in enumerate(texts, 1):
         source = tokenizer.encode(text)
         (target,) = translate_ids(model, tokenizer, [source], search)
@@ -86,7 +89,8 @@ def draw_alignments(model, tokenizer, texts, search, folder):
         inputs = {"source_ids": np.array([source]), "token_ids": np.array([read])}
         inputs |= {"source_valid": np.ones((1, len(source)), bool)}
         inputs |= {"valid": np.ones((1, len(read)), bool)}
-        (weights,) = ka.analysis.attention_weights(model, inputs).values()
+        *_, weights = ka.analysis.attention_weights(model, inputs).values()
+        weights = weights.mean(axis=1) if weights.ndim == 4 else weights
         words = [[tokenizer.decode([token]) for token in row] for row in (source, target)]
         path = folder / f"alignment_{number}.png"
         ka.analysis.plot_alignment(weights[0], *words, path)

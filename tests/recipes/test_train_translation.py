@@ -89,11 +89,19 @@ def test_a_run_writes_its_folder(recipe, tmp_path, folder, capsys):
     assert json.loads(capsys.readouterr().out) == report
 
 
-def test_without_attention_and_with_micro_batches(recipe, tmp_path, folder):
-    changes = {"attention": "none", "accumulate": 2, "steps": 2, "precision": "bfloat16"}
-    recipe.main(settings(recipe, tmp_path, folder, **changes))
+@pytest.mark.parametrize(
+    ("name", "changes", "pictures"),
+    [
+        ("seq2seq", {"attention": "none", "accumulate": 2, "precision": "bfloat16"}, 0),
+        ("transformer", {"model": "transformer", "heads": 2}, 3),
+    ],
+    ids=["no attention, micro-batches", "transformer"],
+)
+def test_other_models(recipe, tmp_path, folder, name, changes, pictures):
+    recipe.main(settings(recipe, tmp_path, folder, steps=2, **changes))
     model = keras.saving.load_model(tmp_path / "run" / "model.keras", compile=False)
-    assert model.name == "seq2seq"
+    assert model.name == name
+    assert len([*(tmp_path / "run").glob("alignment_*.png")]) == pictures
 
 
 @pytest.mark.parametrize(
