@@ -12,6 +12,14 @@ import keras  # noqa: E402 (XLA reads its flags once)
 import pytest  # noqa: E402
 
 
+def pytest_collection_modifyitems(config, items):
+    """Leaves to the run on TensorFlow what does not depend on Keras's backend."""
+    if keras.backend.backend() != "tensorflow":
+        left = [item for item in items if item.get_closest_marker("once")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("once")]
+
+
 @pytest.fixture(autouse=True, scope="module")
 def frozen():
     """Keeps what earlier files left out of later collections of garbage.

@@ -2,6 +2,8 @@ import pytest
 
 from keras_arch.checks import check_count, check_fraction, check_positive, check_rate
 
+pytestmark = pytest.mark.once
+
 
 def test_positive_integers_pass():
     check_positive(width=1, heads=7)

@@ -11,6 +11,8 @@ import pytest
 
 from tests.import_rules import PACKAGE, RULES, faults
 
+pytestmark = pytest.mark.once
+
 PROJECT = Path(__file__).parents[1]
 TENSORFLOW = ("tensorflow", "tensorflow_text", "keras_nlp", "keras_hub")
 

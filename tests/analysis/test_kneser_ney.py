@@ -4,6 +4,8 @@ import pytest
 import keras_arch as ka
 from tests.references.kneser_ney import probability
 
+pytestmark = pytest.mark.once
+
 V = 6
 #: Token 5 never occurs.
 TEXT = np.random.default_rng(0).integers(0, 5, 40)

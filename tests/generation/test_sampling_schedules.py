@@ -4,6 +4,8 @@ import pytest
 
 from keras_arch.generation import ExponentialSampling, InverseSigmoidSampling, LinearSampling
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize("step", [0, 1, 7, 40, 1000])
 def test_schedules_are_the_formulas(step):

@@ -5,6 +5,8 @@ import pytest
 
 from keras_arch import objectives
 
+pytestmark = pytest.mark.once
+
 PAD, BEGIN, END, MASK, STOP = range(5)
 SPECIAL = (PAD, BEGIN, END)
 NOISES = {

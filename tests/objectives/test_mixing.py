@@ -3,6 +3,8 @@ import pytest
 
 from keras_arch.objectives import mixing_rates
 
+pytestmark = pytest.mark.once
+
 
 def test_rates_by_hand():
     np.testing.assert_allclose(mixing_rates([10, 30]), [0.25, 0.75])

@@ -5,6 +5,8 @@ import pytest
 
 from keras_arch.objectives import prefix_split
 
+pytestmark = pytest.mark.once
+
 
 def test_the_parts_make_the_row_and_all_places_come_up():
     random = np.random.default_rng(0)

@@ -3,6 +3,8 @@ import pytest
 
 from keras_arch.objectives.rows import checked_row, generator
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize("ids", [[3, 1], (3, 1), np.array([3, 1], "uint16")])
 def test_ids_become_a_copy_of_int32(ids):

@@ -10,6 +10,8 @@ from keras_arch.objectives import (
 )
 from tests.references import denoising as reference
 
+pytestmark = pytest.mark.once
+
 X, Y, Z = "<X>", "<Y>", "<Z>"
 TEXT = ["Thank", "you", "for", "inviting", "me", "to", "your", "party", "last", "week", "."]
 

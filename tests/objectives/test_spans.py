@@ -6,6 +6,8 @@ import pytest
 from keras_arch.objectives import random_spans, span_counts
 from tests.references import denoising as reference
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(("rate", "mean_length"), [(0.15, 3.0), (0.5, 3.0), (0.3, 1.0)])
 def test_counts_are_those_of_the_reference(rate, mean_length):

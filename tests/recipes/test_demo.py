@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 TOOLS = pathlib.Path(__file__).parents[2] / "tools"
 
 

@@ -7,6 +7,8 @@ import tokenizers
 from keras_arch.text.bert_words import ASCII_PUNCTUATION, BertWords
 from tests.text.texts import TEXTS
 
+pytestmark = pytest.mark.once
+
 OPTIONS = list(itertools.product([False, True], repeat=2))
 
 

@@ -10,6 +10,8 @@ from keras_arch.text import BytePairTokenizer
 from keras_arch.text.byte_symbols import SYMBOLS
 from tests.text.texts import CORPUS, TEXTS
 
+pytestmark = pytest.mark.once
+
 # Split as in the code published with Radford et al. 2019, with Unicode's own set of spaces.
 GPT2_WORDS = regex.compile(
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+"

@@ -8,6 +8,8 @@ from keras_arch.text import BytePairTokenizer
 from keras_arch.text.byte_pair_graph import split_words
 from tests.text.texts import TEXTS
 
+pytestmark = pytest.mark.once
+
 
 def reference_words(text):
     """The words of the `tokenizers` package, GPT-2's."""

@@ -1,4 +1,8 @@
+import pytest
+
 from keras_arch.text.byte_symbols import BYTE_OF_SYMBOL, SYMBOLS, token_bytes
+
+pytestmark = pytest.mark.once
 
 
 def test_symbols_are_256_printable_characters():

@@ -3,6 +3,8 @@ import tensorflow as tf
 
 from keras_arch.text import ByteTokenizer
 
+pytestmark = pytest.mark.once
+
 
 def test_ids_are_the_bytes_of_utf8():
     tokenizer = ByteTokenizer()

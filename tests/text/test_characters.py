@@ -3,6 +3,8 @@ import tensorflow as tf
 
 from keras_arch.text import CharacterTokenizer
 
+pytestmark = pytest.mark.once
+
 
 def test_characters_are_numbered_in_the_order_of_code_points():
     tokenizer = CharacterTokenizer.from_text("banana \u4e2d")

@@ -5,6 +5,8 @@ import tensorflow as tf
 
 from keras_arch.text import UnicodeTokenizer
 
+pytestmark = pytest.mark.once
+
 
 def test_ids_are_code_points():
     tokenizer = UnicodeTokenizer()

@@ -3,6 +3,8 @@ import pytest
 
 import keras_arch as ka
 
+pytestmark = pytest.mark.once
+
 IDS = np.arange(100, 123)
 
 

@@ -14,6 +14,8 @@ from keras_arch.text.files import (
     write_json,
 )
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize("block_bytes", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize(

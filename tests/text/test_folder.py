@@ -4,6 +4,8 @@ import pytest
 
 from keras_arch.text.folder import read_folder, write_folder
 
+pytestmark = pytest.mark.once
+
 
 def test_settings_and_files_come_back(tmp_path):
     files = {"a.txt": b"\x00a\r\n", "b.txt": b""}

@@ -3,6 +3,8 @@ import tensorflow as tf
 
 from keras_arch.text.literals import Literals
 
+pytestmark = pytest.mark.once
+
 LITERALS = Literals({"<a>": [1], "<a>>": [2, 2], ".*": [3], "\u4e2d": [4]})
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from keras_arch.text import TRAINABLE, load_tokenizer
 
+pytestmark = pytest.mark.once
+
 
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):

@@ -3,6 +3,8 @@ import pytest
 
 from keras_arch.text import PairBatches
 
+pytestmark = pytest.mark.once
+
 START, END = 1, 2
 RANDOM = np.random.default_rng(0)
 SOURCES = [RANDOM.integers(3, 90, RANDOM.integers(1, 15)).tolist() for _ in range(50)]

@@ -7,6 +7,8 @@ import pytest
 from keras_arch.objectives import mixing_rates, prefix_split, span_corruption, span_counts
 from keras_arch.text import ByteTokenizer, Pairs, mixed_pairs, task_pairs, window_pairs
 
+pytestmark = pytest.mark.once
+
 TOKENIZER = ByteTokenizer()
 PAIRS = Pairs(["ab", "c", "d"], ["A B", "C", "D"])
 

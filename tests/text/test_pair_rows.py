@@ -1,6 +1,9 @@
 import numpy as np
+import pytest
 
 from keras_arch.text.pair_rows import pad_pairs
+
+pytestmark = pytest.mark.once
 
 
 def test_pads_on_the_right_and_shifts_by_one():

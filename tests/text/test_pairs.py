@@ -5,6 +5,8 @@ import pytest
 from keras_arch.text import find_pairs
 from keras_arch.text.pairs import read_pairs
 
+pytestmark = pytest.mark.once
+
 LINES = {"en": "a dog\ntwo  cats\n", "de": "ein Hund\r\nzwei Katzen\n"}
 
 

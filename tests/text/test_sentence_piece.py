@@ -9,6 +9,8 @@ import tensorflow as tf
 from keras_arch.text import SentencePieceTokenizer, load_tokenizer
 from tests.text.texts import CORPUS, TEXTS
 
+pytestmark = pytest.mark.once
+
 ALGORITHMS = ("unigram", "bpe")
 LINES = ["the fox and the hound", "the hound ate the fox [MASK] <x>", "caf\u00e9"] * 5
 

@@ -1,8 +1,11 @@
 import gc
 
+import pytest
 import tensorflow as tf
 
 from keras_arch.text.sentence_piece_graph import SentencePieceModel
+
+pytestmark = pytest.mark.once
 
 
 def test_a_model_made_inside_a_graph_outlives_seeding_and_its_twin(tokenizers):

@@ -3,6 +3,8 @@ import sentencepiece
 
 from keras_arch.text.sentence_piece_model import make_control
 
+pytestmark = pytest.mark.once
+
 
 def pieces(processor):
     return [

@@ -2,6 +2,8 @@ import pytest
 
 from keras_arch.text.special_tokens import check_special_tokens, check_text, distinct
 
+pytestmark = pytest.mark.once
+
 
 def test_roles_may_share_a_name():
     special = check_special_tokens({"end": "</s>", "begin": "<s>", "separator": "</s>"})

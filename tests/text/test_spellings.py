@@ -1,6 +1,9 @@
+import pytest
 import tensorflow as tf
 
 from keras_arch.text.spellings import SpellingTokenizer
+
+pytestmark = pytest.mark.once
 
 
 class Halves(SpellingTokenizer):

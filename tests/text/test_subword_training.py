@@ -3,6 +3,8 @@ import tokenizers
 
 from keras_arch.text.subword_training import check_vocabulary_size, learn
 
+pytestmark = pytest.mark.once
+
 
 def test_the_model_is_data():
     learner = tokenizers.Tokenizer(tokenizers.models.BPE())

@@ -3,6 +3,8 @@ import tensorflow as tf
 
 from keras_arch.text.word_joiner import WordJoiner
 
+pytestmark = pytest.mark.once
+
 PIECES = [
     "a",
     "##b",

@@ -8,6 +8,8 @@ import tensorflow as tf
 from keras_arch.text import WordPieceTokenizer, load_tokenizer
 from tests.text.texts import CORPUS, TEXTS
 
+pytestmark = pytest.mark.once
+
 VOCABULARY = [
     "[PAD]",
     "[UNK]",

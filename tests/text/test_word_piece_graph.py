@@ -5,6 +5,8 @@ from keras_arch.text.bert_words import BertWords
 from keras_arch.text.word_piece_graph import WordPieceGraph
 from tests.text.texts import TEXTS
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_words_are_those_of_python(lowercase):

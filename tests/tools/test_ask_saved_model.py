@@ -10,6 +10,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_text
 
+pytestmark = pytest.mark.once
+
 SCRIPT = Path(__file__).parents[2] / "tools" / "ask_saved_model.py"
 
 

@@ -1,7 +1,10 @@
 import numpy as np
+import pytest
 from matplotlib.image import imread
 
 from keras_arch.training import Progress, plot_curves
+
+pytestmark = pytest.mark.once
 
 
 def rows(validated):

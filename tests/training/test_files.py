@@ -2,6 +2,8 @@ import pytest
 
 from keras_arch.training import files
 
+pytestmark = pytest.mark.once
+
 
 def test_replaces_the_content(tmp_path):
     path = tmp_path / "a.txt"

@@ -9,6 +9,8 @@ import pytest
 
 from keras_arch.training import RunFolder
 
+pytestmark = pytest.mark.once
+
 PROJECT = pathlib.Path(__file__).parents[2]
 
 

@@ -2,6 +2,8 @@ import pytest
 
 from keras_arch.training import RunFolder, Strategy, shared_run_folder
 
+pytestmark = pytest.mark.once
+
 
 class Cluster(Strategy):
     """A worker beside the chief, whose answer is given."""
