@@ -20,11 +20,12 @@ def apply(optimizer, gradients, variables):
     )
 
 
-def adamw(weights, gradients, rates, decay, clip, beta_1=0.9, beta_2=0.99, epsilon=1e-7):
+def adamw(weights, gradients, rates, decay, clip, epsilon, amsgrad, beta_1=0.9, beta_2=0.99):
     """Loshchilov & Hutter 2019, algorithm 2, in float64; Keras' place of epsilon."""
     weights = [np.array(w, "float64") for w in weights]
     first = [np.zeros_like(w) for w in weights]
     second = [np.zeros_like(w) for w in weights]
+    largest = [np.zeros_like(w) for w in weights]
     for t, (step_gradients, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
         norm = np.sqrt(sum(np.sum(np.square(g)) for g in step_gradients))
         for i, g in enumerate(step_gradients):
@@ -34,20 +35,23 @@ def adamw(weights, gradients, rates, decay, clip, beta_1=0.9, beta_2=0.99, epsil
             first[i] = beta_1 * first[i] + (1 - beta_1) * g
             second[i] = beta_2 * second[i] + (1 - beta_2) * g**2
             alpha = rate * np.sqrt(1 - beta_2**t) / (1 - beta_1**t)
-            weights[i] -= alpha * first[i] / (np.sqrt(second[i]) + epsilon)
+            largest[i] = np.maximum(largest[i], second[i]) if amsgrad else second[i]
+            weights[i] -= alpha * first[i] / (np.sqrt(largest[i]) + epsilon)
     return weights
 
 
-def test_steps_equal_the_algorithm():
+@pytest.mark.parametrize(("epsilon", "amsgrad"), [(1e-7, False), (0.1, False), (1e-7, True)])
+def test_steps_equal_the_algorithm(epsilon, amsgrad):
     rng = np.random.default_rng(0)
     start = [rng.normal(size=(3, 4)), rng.normal(size=(4,))]
     gradients = [[rng.normal(size=(3, 4)) * s, rng.normal(size=(4,)) * s] for s in (3, 0.1, 1)]
     schedule = WarmupCosine(0.01, 0.001, 2, 5)
-    optimizer = AdamW(schedule, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0)
+    options = {"epsilon": epsilon, "amsgrad": amsgrad}
+    optimizer = AdamW(schedule, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0, **options)
     variables = [variable(start[0], "kernel"), variable(start[1], "bias")]
     for g in gradients:
         apply(optimizer, g, variables)
-    expected = adamw(start, gradients, [0.01 / 3, 0.02 / 3, 0.01], decay=0.1, clip=1.0)
+    expected = adamw(start, gradients, [0.01 / 3, 0.02 / 3, 0.01], 0.1, 1.0, **options)
     for v, e in zip(variables, expected, strict=True):
         np.testing.assert_allclose(numpy(v), e, rtol=1e-5)
 
