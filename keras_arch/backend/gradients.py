@@ -1,4 +1,7 @@
-"""Gradients of functions of flat lists of tensors: given by hand, and taken inside a program."""
+"""Gradients of functions of flat lists of tensors: given by hand, and taken inside a program.
+
+For the backends that compile: TensorFlow and JAX.
+"""
 
 import keras
 
@@ -16,8 +19,7 @@ def with_gradient(forward, backward, arguments):
     Returns:
         The outputs.
     """
-    name = keras.backend.backend()
-    call = {"tensorflow": _call_tensorflow, "jax": _call_jax, "torch": _call_torch}[name]
+    call = {"tensorflow": _call_tensorflow, "jax": _call_jax}[keras.backend.backend()]
     return call(forward, backward, arguments)
 
 
@@ -43,22 +45,6 @@ def _call_jax(forward, backward, arguments):
     return run(*arguments)
 
 
-def _call_torch(forward, backward, arguments):
-    import torch
-
-    class Rule(torch.autograd.Function):
-        @staticmethod
-        def forward(context, *arguments):
-            outputs, context.kept = forward(*arguments)
-            return tuple(outputs)
-
-        @staticmethod
-        def backward(context, *upstream):
-            return tuple(backward(context.kept, upstream))
-
-    return Rule.apply(*arguments) if torch.is_grad_enabled() else forward(*arguments)[0]
-
-
 def pull_back(function, arguments, upstream):
     """Returns the gradients of a function by its arguments, where those of its outputs are known.
 
@@ -67,17 +53,10 @@ def pull_back(function, arguments, upstream):
         arguments: List of float tensors.
         upstream: List of tensors, one for each output.
     """
-    name = keras.backend.backend()
-    if name == "jax":
+    if keras.backend.backend() == "jax":
         import jax
 
         return jax.vjp(function, *arguments)[1](upstream)
-    return {"tensorflow": _pull_tensorflow, "torch": _pull_torch}[name](
-        function, arguments, upstream
-    )
-
-
-def _pull_tensorflow(function, arguments, upstream):
     import tensorflow as tf
 
     # Two arguments may be one tensor, for which the tape has one gradient.
@@ -86,12 +65,3 @@ def _pull_tensorflow(function, arguments, upstream):
         tape.watch(arguments)
         outputs = function(*arguments)
     return tape.gradient(outputs, arguments, upstream, tf.UnconnectedGradients.ZERO)
-
-
-def _pull_torch(function, arguments, upstream):
-    import torch
-
-    with torch.enable_grad():
-        arguments = [argument.detach().requires_grad_() for argument in arguments]
-        outputs = function(*arguments)
-    return torch.autograd.grad(outputs, arguments, upstream, materialize_grads=True)

@@ -4,7 +4,8 @@ Derived step by step, the gradient of a loop adds a product as large as the matr
 as the matrix, at each step: for 16 rows of 512 that takes as long as all its other products. Here
 the loop of the gradient keeps what each product read and what came back to it; one product of the
 two, after the loop, is the matrix's gradient. Products are not made again, only what stands between
-them is.
+them is. On PyTorch, which runs each operation by itself, that costs what it saves: there it is the
+plain loop.
 """
 
 import functools
@@ -31,9 +32,9 @@ def recur(body, state, inputs, matrices, shared, reverse=False):
     Returns:
         As `scan`.
     """
-    if tree.flatten(inputs)[0].shape[0] == 1:
+    if tree.flatten(inputs)[0].shape[0] == 1 or keras.backend.backend() == "torch":
         multiply = multiplications(matrices)
-        return scan(lambda *step: body(*step, multiply, shared), state, inputs)
+        return scan(lambda *step: body(*step, multiply, shared), state, inputs, reverse)
     arguments = tree.map_structure(ops.convert_to_tensor, (state, inputs, matrices, shared))
     rule = _Recurrence(body, arguments, reverse)
     outputs = with_gradient(rule.forward, rule.backward, tree.flatten(arguments))
@@ -140,7 +141,7 @@ def _made_before(x, product, back):
     @ops.custom_gradient
     def replay(x, product):
         def gradient(*arguments, upstream=None):
-            # TensorFlow hands the upstream gradient over by position, JAX and PyTorch by name.
+            # TensorFlow hands the upstream gradient over by position, JAX by name.
             upstream = arguments[0] if upstream is None else upstream
             return ops.matmul(upstream, back), upstream
 
