@@ -46,10 +46,10 @@ class Settings(TrainingSettings):
     target: str = "de"  # Language that is written
     vocabulary_size: int = 8000  # Tokens of both languages together
     model: Literal["recurrent", "transformer"] = "recurrent"  # Kind of model
-    attention: Literal["additive", "dot", "general", "none"] = "additive"  # Recurrent; none: bridge
+    attention: Literal["additive", "dot", "general", "none"] | None = None  # Of a recurrent model
     width: int = 256  # Width of token vectors and of each state
     layers: int = 1  # Layers of encoder and decoder
-    heads: int = 4  # Attention heads of a Transformer
+    heads: int | None = None  # Attention heads of a Transformer; default 4
     dropout: float = 0.3  # Dropout rate
     tokens: int = 1536  # Positions of a batch on either side
     steps: int = 4500  # Updates
@@ -66,6 +66,13 @@ class Settings(TrainingSettings):
         super().check(strategy)
         strategy.check(strategy.replicas * self.accumulate, self.accumulate, self.precision)
         check_positive(tokens=self.tokens)
+        only = {"heads": "transformer", "attention": "recurrent"}
+        for name, model in only.items():
+            if getattr(self, name) is not None and self.model != model:
+                raise ValueError(
+                    f"{name} is of model={model!r} alone; received {name}={getattr(self, name)!r}, "
+                    f"model={self.model!r}."
+                )
         if self.vocabulary_size < 258:
             raise ValueError(
                 "vocabulary_size must be at least 258, all bytes, begin and end; received "
@@ -86,7 +93,7 @@ class Settings(TrainingSettings):
         }
         if self.model == "transformer":
             return ka.models.TransformerConfig(
-                heads=self.heads,
+                heads=4 if self.heads is None else self.heads,
                 norm_order="pre",
                 initializer_range=self.width**-0.5,
                 **shared,
@@ -94,7 +101,7 @@ class Settings(TrainingSettings):
         shared |= {"encoder_width": self.width, "decoder_width": self.width}
         if self.attention == "none":
             return ka.models.Seq2SeqConfig(**shared)
-        return ka.models.AttentionSeq2SeqConfig(attention=self.attention, **shared)
+        return ka.models.AttentionSeq2SeqConfig(attention=self.attention or "additive", **shared)
 
     def search(self):
         """Returns the beam search."""
@@ -148,7 +155,7 @@ def run(settings, strategy, folder, train, validation, test):
     save_model(model, progress, folder)
     figures, translations = evaluate(model, tokenizer, test, settings.search())
     write_translations(test, translations, folder)
-    if settings.model == "transformer" or settings.attention != "none":
+    if settings.attention != "none":
         draw_alignments(model, tokenizer, test.sources[:3], settings.search(), folder)
     export_model(
         folder.path,

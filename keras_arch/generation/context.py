@@ -62,12 +62,13 @@ def _with_validity(stepper, context):
 def _array(name, x, spec, rows):
     """Returns the input as an array of its type, checked against its shape and the prompts'."""
     try:
-        array = np.asarray(x)
+        array = keras.ops.convert_to_numpy(x) if keras.ops.is_tensor(x) else np.asarray(x)
     except ValueError:  # rows of several lengths
         array = np.asarray(None)
     dtype = keras.backend.standardize_dtype(spec.dtype)
     kinds = "b" if dtype == "bool" else "iu" if keras.backend.is_int_dtype(dtype) else "fiu"
-    if array.size and array.dtype.kind not in kinds:
+    # NumPy has no kind for bfloat16.
+    if array.size and array.dtype.kind not in kinds and str(array.dtype) != dtype:
         raise ValueError(f"context[{name!r}] must be an array of {dtype}; received {x!r}.")
     wanted = (rows, *spec.shape[1:])
     fits = array.ndim == len(wanted) and all(

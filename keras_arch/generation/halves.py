@@ -69,7 +69,8 @@ def decoder_of(model):
 def _memory(model):
     """Returns the encoder's output, symbolic `[B, S, D]`."""
     names = [layer.name for layer in model.layers]
-    if MEMORY not in names:
+    inputs = [layer.name for layer in model.layers if isinstance(layer, keras.layers.InputLayer)]
+    if MEMORY not in names or MEMORY in inputs:
         raise ValueError(
             f"model must have an encoder that ends in a layer named {MEMORY!r}; received "
             f"{model.name!r} with the layers {names}."

@@ -15,7 +15,8 @@ class LoopReads(NamedTuple):
     """What a step of an `AttentionDecoder` reads beside its state and input.
 
     Attributes:
-        memory: What the attention made of the memory; nothing where it attends after the loop.
+        memory: What the attention's `project` made of the memory; in a loop of `backend.recur`
+            without "value", for which `attention.mix` stands.
         layers: Functions, nested as in `loop_layers`.
         attention: What stands for the attention's weights in a loop of `backend.recur`, else None.
         cells: For each cell what its `advance` takes as `multiply` and `shared`.
@@ -151,7 +152,7 @@ class AttentionDecoder(Part):
         Args:
             made: What `advance` made, `[B, T, ...]` each.
             x: float `[B, T, D]`.
-            memory: As in `advance`.
+            memory: What the attention's `project` made of it.
         """
         return self.attentional(made["context"], made["h"]), made["weights"]
 
@@ -218,7 +219,8 @@ class AttentionDecoder(Part):
     def _run(self, x, valid, state):
         """Returns the new state, the outputs and the weights."""
         memory = state["memory"]
-        own = {name: value for name, value in state.items() if name != "memory"}
+        left = {"memory"} if self.attention.reads_coverage else {"memory", "coverage"}
+        own = {name: value for name, value in state.items() if name not in left}
         x = ops.cast(ops.where(valid[..., None], x, 0.0), self.compute_dtype)
         steps = ops.swapaxes(x, 0, 1)
         inputs = {"projected": self.cells[0].project(steps), "valid": ops.transpose(valid)}
@@ -227,7 +229,7 @@ class AttentionDecoder(Part):
         own, made = self._loop(own, inputs, memory)
         made = tree.map_structure(lambda y: ops.swapaxes(y, 0, 1), made)
         output, weights = self.finish(made, x, memory)
-        return {**own, "memory": memory}, output, weights
+        return {**state, **own}, output, weights
 
     def _loop(self, state, inputs, memory):
         """Runs `advance` over the steps: returns what `scan` does."""

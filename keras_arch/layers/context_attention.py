@@ -77,7 +77,8 @@ class ContextAttention(Part):
         Args:
             query: float `[B * W, T, D]`; the W rows (beams) that share an entry of the memory stand
                 together. W is 1 outside of beam search.
-            projected: What `project` returned.
+            projected: What `project` returned; in a loop without `value`, for which `reads.mix`
+                stands.
             coverage: float `[B * W, T, S]`; see the class.
             reads: In a loop, what stands for the layer's own weights there, a `Reads`.
 
@@ -110,7 +111,11 @@ class ContextAttention(Part):
         return {}
 
     def scores(self, query, projected, coverage, reads):
-        """Returns the scores before the softmax, float `[B, T, S]`; `reads` is a `Reads`."""
+        """Returns the scores before the softmax, float `[B, T, S]`.
+
+        `reads`, a `Reads`, is the one way to the layer's own weights, here and in `weigh`: each of
+        its layers is called once.
+        """
         raise NotImplementedError
 
     def weigh(self, scores, query, projected, reads):

@@ -48,19 +48,19 @@ class BARTConfig(EncoderDecoderConfig):
         head_width(self)
 
 
-def _published(width, layers, heads):
+def _published(width, depth, heads):
     return BARTConfig(
         vocabulary_size=50265,
         width=width,
-        encoder_layers=layers,
-        decoder_layers=layers,
+        encoder_layers=depth,
+        decoder_layers=depth,
         heads=heads,
         context_length=1024,
     )
 
 
-#: The published sizes: 139,420,416 and 406,291,456 parameters, without the bias of zeros that
-#: checkpoints hold for the logits: it is no parameter there.
+#: The published sizes, without their dropout: 139,420,416 and 406,291,456 parameters. The bias of
+#: zeros that checkpoints hold for the logits is no parameter there.
 SIZES = {"base": _published(768, 6, 12), "large": _published(1024, 12, 16)}
 
 

@@ -58,12 +58,12 @@ class T5Config(EncoderDecoderConfig):
         check_buckets(self.buckets, self.max_distance)
 
 
-def _published(width, layers, heads, hidden_width, head_width=64, **version):
+def _published(width, depth, heads, hidden_width, head_width=64, **version):
     return T5Config(
         vocabulary_size=32128,
         width=width,
-        encoder_layers=layers,
-        decoder_layers=layers,
+        encoder_layers=depth,
+        decoder_layers=depth,
         heads=heads,
         hidden_width=hidden_width,
         head_width=head_width,
@@ -73,9 +73,9 @@ def _published(width, layers, heads, hidden_width, head_width=64, **version):
 
 _V1_1 = {"gated": True, "activation": "gelu_tanh", "tied": False}
 
-#: The published sizes. Version 1.0: 60,506,624, 222,903,552, 737,668,096, 2,851,598,336 and
-#: 11,307,321,344 parameters; version 1.1: 76,961,152, 247,577,856, 783,150,080, 2,849,757,184 and
-#: 11,135,332,352.
+#: The published sizes, without their dropout. Version 1.0: 60,506,624, 222,903,552, 737,668,096,
+#: 2,851,598,336 and 11,307,321,344 parameters; version 1.1: 76,961,152, 247,577,856, 783,150,080,
+#: 2,849,757,184 and 11,135,332,352.
 SIZES = {
     "small": _published(512, 6, 8, 2048),
     "base": _published(768, 12, 12, 3072),

@@ -28,19 +28,22 @@ def token_nats(targets, logits, label_smoothing=0.0):
     size = logits.shape[-1]
     in_range = ops.logical_and(targets >= 0, targets < size)
     safe = ops.where(in_range, targets, 0)
+    return ops.where(in_range, _nats(safe, logits, label_smoothing), np.nan)
+
+
+def _nats(targets, logits, label_smoothing):
     fused = kernel("cross_entropy")
-    if fused is None:
-        log_total = ops.logsumexp(logits, axis=-1)
-        chosen = ops.take_along_axis(logits, safe[..., None], axis=-1)[..., 0]
-        nats = log_total - chosen
-        if label_smoothing:
-            uniform = log_total - ops.mean(logits, axis=-1)
-            nats = (1.0 - label_smoothing) * nats + label_smoothing * uniform
-    else:
-        rows, labels = ops.reshape(logits, (-1, size)), ops.cast(ops.ravel(safe), "int64")
+    if fused is not None:
+        rows = ops.reshape(logits, (-1, logits.shape[-1]))
+        labels = ops.cast(ops.ravel(targets), "int64")
         nats = fused(rows, labels, reduction="none", label_smoothing=label_smoothing)
-        nats = ops.reshape(nats, targets.shape)
-    return ops.where(in_range, nats, np.nan)
+        return ops.reshape(nats, targets.shape)
+    log_total = ops.logsumexp(logits, axis=-1)
+    nats = log_total - ops.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    if label_smoothing:
+        uniform = log_total - ops.mean(logits, axis=-1)
+        nats = (1.0 - label_smoothing) * nats + label_smoothing * uniform
+    return nats
 
 
 def token_weights(targets, weights=None):
@@ -111,8 +114,9 @@ class TokenCrossentropy(keras.losses.Loss):
         check_shapes(targets, logits, sample_weight)
         weights = token_weights(targets, sample_weight)
         targets = checked_labels(targets, weights, logits.shape[-1])
-        every = concrete(ops.all(weights > 0))
-        if every is None or not every:
+        all_counted = concrete(ops.all(weights > 0))
+        # Without a compiler, to look costs less than to copy the logits.
+        if all_counted is None or not all_counted:
             # What has no weight may be anything, even NaN, whose gradient no product would undo.
             logits = ops.where(weights[..., None] > 0, logits, 0.0)
         losses = token_nats(targets, logits, self.label_smoothing)

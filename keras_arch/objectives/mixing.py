@@ -27,6 +27,7 @@ def mixing_rates(sizes, temperature=1.0, limit=None):
         check_positive(limit=limit)
     if not len(sizes):
         raise ValueError(f"sizes must hold at least one size; received sizes={sizes!r}.")
+    sizes = [size.item() if isinstance(size, np.integer) else size for size in sizes]
     for i, size in enumerate(sizes):
         check_positive(**{f"sizes[{i}]": size})
     capped = np.array([size if limit is None else min(size, limit) for size in sizes], "float64")

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_arch.training import torch_adam
 from keras_arch.training.schedules import WarmupCosine
 
 
@@ -56,57 +57,28 @@ class AdamW(keras.optimizers.AdamW):
         """Updates the variables from gradients that are summed over replicas first."""
         if keras.backend.backend() == "tensorflow":
             grads = clip_over_replicas(grads, self.global_clipnorm)
-        if keras.backend.backend() == "torch":
-            self._step = int(self.iterations) + 1
         super().apply(grads, trainable_variables)
 
     def update_step(self, gradient, variable, learning_rate):
-        """Updates one variable, on PyTorch by its own kernel: a tenth of the memory's traffic."""
-        if keras.backend.backend() != "torch" or self.amsgrad:
+        """Updates one variable; on PyTorch's CPU by one kernel, where Keras has ten or more."""
+        if self.amsgrad or not torch_adam.fits(variable, gradient):
             super().update_step(gradient, variable, learning_rate)
             return
         index = self._get_variable_index(variable)
-        moments = self._momentums[index], self._velocities[index]
-        update_fused(variable, gradient, *moments, self._step, learning_rate, self)
+        torch_adam.update(
+            variable,
+            gradient,
+            self._momentums[index],
+            self._velocities[index],
+            step=int(self.iterations) + 1,
+            learning_rate=learning_rate,
+            settings=self,
+        )
 
 
 def decays(variable):
     """True for matrices: kernels and tables; False for biases and norm scales."""
     return len(variable.shape) >= 2 and "bias" not in variable.name
-
-
-def update_fused(variable, gradient, momentum, velocity, step, learning_rate, settings):
-    """Does one step of Adam in place, by PyTorch's fused kernel.
-
-    Args:
-        variable: `keras.Variable`; so are `momentum` and `velocity`.
-        gradient: float tensor.
-        step: Number of this update, from 1.
-        learning_rate: float scalar tensor.
-        settings: Has `beta_1`, `beta_2` and `epsilon`.
-    """
-    import torch
-    from torch.optim.adamw import adamw
-
-    # Kingma and Ba's epsilon hat, as in Keras: PyTorch adds its epsilon after the correction.
-    epsilon = settings.epsilon / (1 - settings.beta_2**step) ** 0.5
-    with torch.no_grad():
-        adamw(
-            [variable.value],
-            [gradient.to(variable.value.dtype)],
-            [momentum.value],
-            [velocity.value],
-            [],
-            [torch.tensor(step - 1.0, device=variable.value.device)],
-            fused=True,
-            amsgrad=False,
-            beta1=settings.beta_1,
-            beta2=settings.beta_2,
-            lr=learning_rate,
-            weight_decay=0.0,
-            eps=epsilon,
-            maximize=False,
-        )
 
 
 def clip_over_replicas(grads, clip_norm):

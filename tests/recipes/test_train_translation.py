@@ -111,6 +111,10 @@ def test_other_models(recipe, tmp_path, folder, name, changes, pictures):
         ({"beams": 0}, "width must be a positive integer; received width=0"),
         ({"width": 0}, "width=0"),
         ({"source": "fr"}, "must hold one of .'train.fr', 'train.fr.gz'."),
+        (
+            {"heads": 2},
+            "heads is of model='transformer' alone; received heads=2, model='recurrent'",
+        ),
         ({"tokens": 0}, "tokens must be a positive integer; received tokens=0"),
         ({"accumulate": 0}, "accumulate must be a positive integer; received accumulate=0"),
     ],

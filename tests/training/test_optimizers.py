@@ -56,6 +56,18 @@ def test_steps_equal_the_algorithm(epsilon, amsgrad):
         np.testing.assert_allclose(numpy(v), e, rtol=1e-5)
 
 
+def test_a_variable_whose_memory_is_in_another_order():
+    """PyTorch makes an orthogonal matrix column by column."""
+    initial = keras.initializers.Orthogonal(seed=1)((3, 3))
+    start, gradient = keras.ops.convert_to_numpy(initial).copy(), np.arange(9.0).reshape(3, 3)
+    kernel = keras.Variable(initial, name="kernel")
+    optimizer = AdamW(0.01, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0)
+    for _ in range(2):
+        apply(optimizer, [gradient], [kernel])
+    (expected,) = adamw([start], [[gradient]] * 2, [0.01] * 2, 0.1, 1.0, 1e-7, False)
+    np.testing.assert_allclose(numpy(kernel), expected, rtol=1e-5)
+
+
 def decayed(optimizer, variables):
     """Which of the variables a step with zero gradients shrinks by 1 - rate * decay."""
     before = [numpy(v).copy() for v in variables]
