@@ -60,7 +60,9 @@ def test_a_run_goes_on_at_any_step():
     [
         ({"batch_size": 0}, "batch_size must be positive; received batch_size=0"),
         ({"source_length": 0}, "received source_length=0"),
-        ({"seed": -1}, "seed must not be negative; received seed=-1"),
+        ({"seed": -1}, "seed must be an integer, 0 or more; received seed=-1"),
+        ({"end_id": -1}, "received end_id=-1"),
+        ({"target_length": 1}, "received target_length=1"),
         ({"start_step": -1}, "received start_step=-1"),
     ],
 )
