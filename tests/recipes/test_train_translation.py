@@ -97,11 +97,14 @@ def test_a_run_writes_its_folder(recipe, tmp_path, folder, capsys):
     ],
     ids=["no attention, micro-batches", "transformer"],
 )
-def test_other_models(recipe, tmp_path, folder, name, changes, pictures):
+def test_other_models(recipe, tmp_path, folder, monkeypatch, name, changes, pictures):
+    exports = []
+    monkeypatch.setattr(recipe, "export_model", lambda *_, beams, **__: exports.append(beams))
     recipe.main(settings(recipe, tmp_path, folder, steps=2, **changes))
     model = keras.saving.load_model(tmp_path / "run" / "model.keras", compile=False)
     assert model.name == name
     assert len([*(tmp_path / "run").glob("alignment_*.png")]) == pictures
+    assert exports == [2]
 
 
 @pytest.mark.parametrize(

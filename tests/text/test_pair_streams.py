@@ -25,8 +25,8 @@ TASK = task_pairs(Pairs(["ab", "c"], ["A B", "C"]), ByteTokenizer(), "upper: ")
 
 
 def stream_of(draw=DENOISING, **options):
-    options = {"batch_size": 4, "seed": 3, "source_length": LENGTH, "target_length": 10} | options
-    return pair_stream(draw, start_id=START, end_id=END, **options)
+    defaults = {"batch_size": 4, "seed": 3, "source_length": LENGTH, "target_length": 10}
+    return pair_stream(draw, **{**defaults, "start_id": START, "end_id": END, **options})
 
 
 def take(dataset, count):

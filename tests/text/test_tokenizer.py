@@ -16,6 +16,8 @@ from keras_arch.text import load_tokenizer
 from tests.text.conftest import MAKERS
 from tests.text.texts import DIFFICULT, TEXTS
 
+pytestmark = pytest.mark.once
+
 
 def encode_all(tokenizer, texts, **options):
     return [tokenizer.encode(text, **options) for text in texts]
