@@ -30,6 +30,13 @@ ROOT = Path(__file__).parents[2]
 every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forget_shared_models():
+    """Lets the models of this file go: each holds several compiled programs."""
+    yield
+    shared.cache_clear()
+
+
 @pytest.fixture
 def token_ids():
     return np.random.default_rng(1).integers(0, V, (3, 12)).astype("int32")
