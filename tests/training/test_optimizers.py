@@ -65,7 +65,8 @@ def test_a_variable_whose_memory_is_in_another_order():
     for _ in range(2):
         apply(optimizer, [gradient], [kernel])
     (expected,) = adamw([start], [[gradient]] * 2, [0.01] * 2, 0.1, 1.0, 1e-7, False)
-    np.testing.assert_allclose(numpy(kernel), expected, rtol=1e-5)
+    # One is 0.0016, what is left of numbers of float32 that are larger.
+    np.testing.assert_allclose(numpy(kernel), expected, rtol=1e-5, atol=1e-7)
 
 
 def decayed(optimizer, variables):
