@@ -33,17 +33,12 @@ def recur(body, state, inputs, matrices, shared, reverse=False):
         As `scan`.
     """
     if tree.flatten(inputs)[0].shape[0] == 1 or keras.backend.backend() == "torch":
-        multiply = multiplications(matrices)
+        multiply = tree.map_structure(lambda matrix: lambda x: ops.matmul(x, matrix), matrices)
         return scan(lambda *step: body(*step, multiply, shared), state, inputs, reverse)
     arguments = tree.map_structure(ops.convert_to_tensor, (state, inputs, matrices, shared))
     rule = _Recurrence(body, arguments, reverse)
     outputs = with_gradient(rule.forward, rule.backward, tree.flatten(arguments))
     return tree.pack_sequence_as(rule.outputs, list(outputs))
-
-
-def multiplications(matrices):
-    """Returns functions of x to `x @ matrix`, nested like the matrices."""
-    return tree.map_structure(lambda matrix: lambda x: ops.matmul(x, matrix), matrices)
 
 
 class _Recurrence:

@@ -3,8 +3,7 @@
 import keras
 
 from keras_arch.generation.graph import Ref, read_graph
-
-MEMORY = "source_memory"
+from keras_arch.models.encoder_decoder import MEMORY
 
 
 def encoder_of(model):

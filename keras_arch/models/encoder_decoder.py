@@ -15,6 +15,9 @@ from keras_arch.layers import (
     TokenPositions,
 )
 
+#: Name of the layer that gives the encoder's output.
+MEMORY = "source_memory"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig:
@@ -140,4 +143,4 @@ def source_positions(inputs):
 
 def as_memory(x):
     """Names the encoder's output, for those who cut the model there."""
-    return keras.layers.Identity(name="source_memory")(x)
+    return keras.layers.Identity(name=MEMORY)(x)
