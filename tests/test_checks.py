@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from keras_arch.checks import check_count, check_fraction, check_positive, check_rate
@@ -6,7 +7,7 @@ pytestmark = pytest.mark.once
 
 
 def test_positive_integers_pass():
-    check_positive(width=1, heads=7)
+    check_positive(width=1, heads=7, layers=np.int64(2))
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "3", None])

@@ -7,20 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def check_sizes(**sizes: int) -> None:
-    """Raises ValueError naming the first size that is not positive."""
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} must be positive; received {name}={size}.")
-
-
-def check_steps(**steps: int) -> None:
-    """Raises ValueError naming the first number that is negative."""
-    for name, step in steps.items():
-        if step < 0:
-            raise ValueError(f"{name} must not be negative; received {name}={step}.")
-
-
 def checked_ids(ids: Sequence[int] | np.ndarray, vocabulary_size: int | None) -> np.ndarray:
     """Returns ids as an array `[n]`, n > 1; raises ValueError if one is not in the vocabulary."""
     ids = np.asarray(ids)  # A memmap stays on disk.

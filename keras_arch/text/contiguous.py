@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
+from keras_arch.checks import check_count, check_positive
 from keras_arch.objectives.next_token import next_token
-from keras_arch.text.arguments import check_sizes, check_steps, checked_ids
+from keras_arch.text.arguments import checked_ids
 from keras_arch.text.pipeline import finish
 
 
@@ -41,8 +42,8 @@ def contiguous_rows(
     Raises:
         ValueError: If an argument is out of range, or an id is.
     """
-    check_sizes(context=context, batch_size=batch_size)
-    check_steps(start_step=start_step)
+    check_positive(context=context, batch_size=batch_size)
+    check_count(start_step=start_step)
     ids = checked_ids(ids, vocabulary_size)
     if len(ids) <= batch_size:
         raise ValueError(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_arch.text.arguments import check_sizes, check_steps
+from keras_arch.checks import check_count, check_positive
 from keras_arch.text.pair_rows import pad_pairs, pair_specs
 from keras_arch.text.pipeline import finish
 
@@ -57,9 +57,9 @@ class PairBatches:
         seed: int | None = None,
         lengths: Sequence[int] = LENGTHS,
     ):
-        check_sizes(tokens=tokens, multiple=multiple)
+        check_positive(tokens=tokens, multiple=multiple)
         if seed is not None:
-            check_steps(seed=seed)
+            check_count(seed=seed)
         if not len(sources) or len(sources) != len(targets):
             raise ValueError(
                 "sources and targets must hold as many rows, at least one; received "
@@ -89,7 +89,7 @@ class PairBatches:
 
         The batch of a step depends on the arguments alone, so a run continues at no cost.
         """
-        check_steps(start_step=start_step)
+        check_count(start_step=start_step)
 
         def batches() -> Iterator[tuple]:
             for epoch in itertools.count(start_step // self.steps):

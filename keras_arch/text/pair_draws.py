@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from keras_arch.text.arguments import check_sizes, checked_ids
+from keras_arch.checks import check_positive
+from keras_arch.text.arguments import checked_ids
 from keras_arch.text.pairs import Pairs
 from keras_arch.text.tokenizer import Tokenizer
 
@@ -66,7 +67,7 @@ def window_pairs(
     Raises:
         ValueError: If an argument is out of range, or an id is.
     """
-    check_sizes(length=length)
+    check_positive(length=length)
     ids = checked_ids(ids, vocabulary_size)
     if length > len(ids):
         raise ValueError(

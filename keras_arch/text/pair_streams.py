@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from keras_arch.checks import check_count
-from keras_arch.text.arguments import check_sizes
+from keras_arch.checks import check_count, check_positive
 from keras_arch.text.pair_draws import Draw, Pair
 from keras_arch.text.pair_rows import pad_pairs, pair_specs
 from keras_arch.text.pipeline import finish
@@ -50,7 +49,7 @@ def pair_stream(
     Raises:
         ValueError: If an argument is out of range.
     """
-    check_sizes(batch_size=batch_size, source_length=source_length, target_length=target_length)
+    check_positive(batch_size=batch_size, source_length=source_length, target_length=target_length)
     check_count(seed=seed, start_step=start_step, start_id=start_id, end_id=end_id)
     if target_length < 2:
         raise ValueError(

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
+from keras_arch.checks import check_count, check_positive
 from keras_arch.objectives.next_token import next_token
-from keras_arch.text.arguments import check_sizes, check_steps, checked_ids
+from keras_arch.text.arguments import checked_ids
 from keras_arch.text.files import read_blocks
 from keras_arch.text.tokenizer import Tokenizer
 
@@ -73,8 +74,8 @@ def windows(
     Raises:
         ValueError: If an argument is out of range, or an id is.
     """
-    check_sizes(context=context, batch_size=batch_size)
-    check_steps(seed=seed, start_step=start_step)
+    check_positive(context=context, batch_size=batch_size)
+    check_count(seed=seed, start_step=start_step)
     ids = checked_ids(ids, vocabulary_size)
     if len(ids) <= context:
         raise ValueError(
@@ -113,7 +114,7 @@ def consecutive_windows(
     Raises:
         ValueError: If an argument is out of range, or an id is.
     """
-    check_sizes(context=context, batch_size=batch_size)
+    check_positive(context=context, batch_size=batch_size)
     ids = checked_ids(ids, vocabulary_size)
     step = context * batch_size
     batches = -(-(len(ids) - 1) // step)
@@ -172,8 +173,8 @@ def stream(
         FileNotFoundError: If a file is missing.
         ValueError: If an argument is out of range, or all files are empty.
     """
-    check_sizes(context=context, batch_size=batch_size, buffer_rows=buffer_rows)
-    check_steps(seed=seed, start_step=start_step)
+    check_positive(context=context, batch_size=batch_size, buffer_rows=buffer_rows)
+    check_count(seed=seed, start_step=start_step)
     if isinstance(files, (str, os.PathLike)):
         raise ValueError(f"files must be a list of paths; received {files!r}.")
     files = [os.fspath(path) for path in files]

@@ -52,9 +52,9 @@ def test_epochs_and_start_steps():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"context": 0}, "context must be positive; received context=0"),
+        ({"context": 0}, "context must be a positive integer; received context=0"),
         ({"batch_size": 23}, "batch_size must be below the number of ids, 23; .*batch_size=23"),
-        ({"start_step": -1}, "start_step must not be negative; received start_step=-1"),
+        ({"start_step": -1}, "start_step must be an integer, 0 or more; received start_step=-1"),
         ({"vocabulary_size": 122}, "below vocabulary_size=122; received 122"),
     ],
 )

@@ -96,7 +96,7 @@ def test_without_a_seed_short_rows_come_first():
         ({"sources": [[3]], "targets": [[3] * 16]}, "at most 16 .* received 1 and 17 in row 0"),
         ({"tokens": 15}, "tokens must be at least 16, multiple=1 rows of the largest .*tokens=15"),
         ({"tokens": 40, "multiple": 3}, "at least 48, multiple=3 rows .*tokens=40"),
-        ({"seed": -1}, "seed must not be negative; received seed=-1"),
+        ({"seed": -1}, "seed must be an integer, 0 or more; received seed=-1"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

@@ -58,7 +58,7 @@ def test_a_run_goes_on_at_any_step():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be positive; received batch_size=0"),
+        ({"batch_size": 0}, "batch_size must be a positive integer; received batch_size=0"),
         ({"source_length": 0}, "received source_length=0"),
         ({"seed": -1}, "seed must be an integer, 0 or more; received seed=-1"),
         ({"end_id": -1}, "received end_id=-1"),

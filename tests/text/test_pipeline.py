@@ -97,10 +97,13 @@ class TestWindows:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"context": 0}, "context must be positive; received context=0"),
-            ({"batch_size": -1}, "batch_size must be positive; received batch_size=-1"),
-            ({"seed": -1}, "seed must not be negative; received seed=-1"),
-            ({"start_step": -2}, "start_step must not be negative; received start_step=-2"),
+            ({"context": 0}, "context must be a positive integer; received context=0"),
+            ({"batch_size": -1}, "batch_size must be a positive integer; received batch_size=-1"),
+            ({"seed": -1}, "seed must be an integer, 0 or more; received seed=-1"),
+            (
+                {"start_step": -2},
+                "start_step must be an integer, 0 or more; received start_step=-2",
+            ),
             ({"context": 10}, "below the number of ids, 10; received context=10"),
             ({"ids": np.array([1, -1, 2])}, "must not be negative; received -1"),
             ({"ids": np.zeros(1, int)}, "at least 2 tokens; received 1"),
