@@ -5,6 +5,7 @@ Shapes: B batch, T query time, S key time, N heads, K key/value heads, H head wi
 
 from keras import ops
 
+from keras_arch.backend import kernel
 from keras_arch.checks import check_positive
 
 LOWEST = -3.0e38  # finite, so that a row of nothing else gives no NaN
@@ -124,6 +125,39 @@ def mix_values(weights, value, key_value_heads):
     batch, heads, time, _ = ops.shape(weights)
     mixed = ops.matmul(_group(weights, key_value_heads), value)
     return ops.reshape(mixed, (batch, heads, time, ops.shape(value)[2]))
+
+
+def can_fuse():
+    """Whether `fused_attention` can be used: on PyTorch, whose compiler is not asked to fuse."""
+    return kernel("scaled_dot_product_attention") is not None
+
+
+def fused_attention(query, key, value, key_value_heads, scale, allow, bias=None):
+    """Returns what the three steps make, float `[B, N, T, H]`, without `[B, N, T, S]` in memory.
+
+    What a query gets that is allowed no key is undefined, but finite.
+
+    Args:
+        query: float `[B, N, T, H]`.
+        key: float `[B * K, S, H]`, K divides N.
+        value: float `[B * K, S, H]`.
+        key_value_heads: K.
+        scale: float.
+        allow: bool `[B or 1, T, S]`.
+        bias: Optional float `[B or 1, N, T, S]`, added to the scores.
+    """
+    allow = allow[:, None]
+    # A softmax over nothing would be NaN.
+    allow = ops.logical_or(allow, ops.logical_not(ops.any(allow, axis=-1, keepdims=True)))
+    mask = allow if bias is None else ops.cast(ops.where(allow, bias, LOWEST), query.dtype)
+    return kernel("scaled_dot_product_attention")(
+        query,
+        split_batch(key, key_value_heads),
+        split_batch(value, key_value_heads),
+        attn_mask=mask,
+        scale=scale,
+        enable_gqa=key_value_heads != query.shape[1],
+    )
 
 
 def fold_rows(x, rows):

@@ -138,8 +138,14 @@ class SelfAttention(Part):
     def call(self, x, positions, valid, bias=None, segment_ids=None):
         x, slots = self._select(x, positions, valid, segment_ids)
         query, key, value = self._project(x, positions)
-        weights = self._weigh(query, key, slots, slots, 0, bias)
-        return self._gather(weights, value, slots)
+        if not attention_ops.can_fuse() or self.dropout or self.logit_cap is not None:
+            weights = self._weigh(query, key, slots, slots, 0, bias)
+            return self._gather(self._mix(weights, value), slots)
+        query, key = self._rotate_late(query, key, slots, slots)
+        allow = self._allow(query, key, slots, slots, 0)
+        heads = self.key_value_heads
+        mixed = attention_ops.fused_attention(query, key, value, heads, self._scale, allow, bias)
+        return self._gather(mixed, slots)
 
     def compute_output_spec(self, x, positions, valid, bias=None, segment_ids=None):
         return keras.KerasTensor(x.shape, self.compute_dtype)
@@ -183,7 +189,7 @@ class SelfAttention(Part):
         state = {name: write_slots(x, chunk[name], cursor, axis=1) for name, x in state.items()}
         cached = Slots(state.get("position"), state["segment"])
         weights = self._weigh(query, state["key"], slots, cached, cursor, bias)
-        return self._gather(weights, state["value"], slots), state
+        return self._gather(self._mix(weights, state["value"]), slots), state
 
     @property
     def _scale(self):
@@ -222,17 +228,26 @@ class SelfAttention(Part):
 
     def _weigh(self, query, key, slots, key_slots, cursor, bias):
         """Returns the attention weights, float32 `[B, N, T, S]`."""
-        heads = self.key_value_heads
-        if self._rotates_late:
-            length = ops.max(slots.positions, axis=1) + 1
-            query = self.rotary(query, slots.positions, length)
-            key = attention_ops.split_batch(key, heads)
-            key = attention_ops.merge_batch(self.rotary(key, key_slots.positions, length))
-        scores = attention_ops.attention_scores(query, key, heads, self._scale)
+        query, key = self._rotate_late(query, key, slots, key_slots)
+        scores = attention_ops.attention_scores(query, key, self.key_value_heads, self._scale)
         if self.logit_cap is not None:
             scores = self.logit_cap * ops.tanh(scores / self.logit_cap)
         if bias is not None:
             scores = scores + bias
+        allow = self._allow(query, key, slots, key_slots, cursor)
+        return attention_ops.masked_softmax(scores, allow)
+
+    def _rotate_late(self, query, key, slots, key_slots):
+        """Returns query and key, turned if they turn by the row's length."""
+        if not self._rotates_late:
+            return query, key
+        length = ops.max(slots.positions, axis=1) + 1
+        query = self.rotary(query, slots.positions, length)
+        key = attention_ops.split_batch(key, self.key_value_heads)
+        return query, attention_ops.merge_batch(self.rotary(key, key_slots.positions, length))
+
+    def _allow(self, query, key, slots, key_slots, cursor):
+        """Returns which keys each query sees, bool `[B, T, S]`; a pad sees none."""
         allow = attention_ops.same_segment(slots.segments, key_slots.segments)
         if self.causal:
             seen = attention_ops.causal(ops.shape(query)[2], ops.shape(key)[1], cursor)
@@ -240,12 +255,15 @@ class SelfAttention(Part):
         if self.window is not None:
             near = attention_ops.within_window(slots.positions, key_slots.positions, self.window)
             allow = ops.logical_and(allow, near)
-        return attention_ops.masked_softmax(scores, allow)
+        return allow
 
-    def _gather(self, weights, value, slots):
-        """Mixes the values and projects: float `[B, T, D]`."""
+    def _mix(self, weights, value):
+        """Returns the weighted sums of the values, float `[B, N, T, H]`."""
         weights = self.drop(ops.cast(weights, self.compute_dtype))
-        mixed = attention_ops.mix_values(weights, value, self.key_value_heads)
+        return attention_ops.mix_values(weights, value, self.key_value_heads)
+
+    def _gather(self, mixed, slots):
+        """Joins the heads and projects: float `[B, T, D]`."""
         mixed = attention_ops.merge_heads(mixed)
         # A pad is allowed no key: its weights say nothing.
         mixed = ops.where(slots.segments[..., None] > 0, mixed, 0.0)

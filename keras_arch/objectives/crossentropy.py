@@ -39,7 +39,9 @@ def _nats(targets, logits, label_smoothing):
         nats = fused(rows, labels, reduction="none", label_smoothing=label_smoothing)
         return ops.reshape(nats, targets.shape)
     log_total = ops.logsumexp(logits, axis=-1)
-    nats = log_total - ops.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    # A compiler makes one pass of this and its gradient; that of a lookup is a scatter.
+    own = targets[..., None] == ops.arange(logits.shape[-1])
+    nats = log_total - ops.sum(ops.where(own, logits, 0.0), axis=-1)
     if label_smoothing:
         uniform = log_total - ops.mean(logits, axis=-1)
         nats = (1.0 - label_smoothing) * nats + label_smoothing * uniform

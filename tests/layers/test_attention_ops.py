@@ -71,3 +71,28 @@ def test_the_softmax_takes_huge_scores():
     allow = np.array([False, True, True]).reshape(1, 1, 3)
     found = rows.run(attention_ops.masked_softmax, scores, allow)
     np.testing.assert_array_equal(found.ravel(), [0, 0, 1])
+
+
+@pytest.mark.skipif(not attention_ops.can_fuse(), reason="a kernel of PyTorch's")
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_fused_attention_is_the_three_steps(with_bias):
+    import torch
+
+    rng = np.random.default_rng(0)
+    query = torch.tensor(rng.normal(size=(2, 4, 5, 8)), dtype=torch.float32, requires_grad=True)
+    key, value = (torch.tensor(rng.normal(size=(4, 6, 8)), dtype=torch.float32) for _ in range(2))
+    allow = torch.tensor(rng.random((2, 5, 6)) < 0.6)
+    allow[0, 1] = False
+    bias = torch.tensor(rng.normal(size=(1, 4, 5, 6)), dtype=torch.float32) if with_bias else None
+    fused = attention_ops.fused_attention(query, key, value, 2, 0.3, allow, bias)
+    scores = attention_ops.attention_scores(query, key, 2, 0.3)
+    weights = attention_ops.masked_softmax(scores if bias is None else scores + bias, allow)
+    expected = attention_ops.mix_values(weights, value, 2).detach().numpy()
+    seen = allow.any(dim=-1).numpy()
+    got = fused.detach().numpy()
+    np.testing.assert_allclose(
+        got.swapaxes(1, 2)[seen], expected.swapaxes(1, 2)[seen], rtol=0, atol=1e-5
+    )
+    assert np.isfinite(got).all()
+    fused.sum().backward()
+    assert torch.isfinite(query.grad).all()

@@ -148,7 +148,8 @@ def test_dropout_drops_weights_in_training_only():
     plain, dropping = attention(), attention(dropout=0.5)
     arguments = (rows.inputs(), rows.POSITIONS, rows.VALID)
     expected = rows.run(plain, *arguments)
-    np.testing.assert_array_equal(rows.run(dropping, *arguments), expected)
+    # PyTorch's own kernel, which the plain layer runs, adds in another order.
+    np.testing.assert_allclose(rows.run(dropping, *arguments), expected, atol=1e-6)
     trained = rows.run(dropping, *arguments, training=True)
     assert abs(trained - expected).max() > 0.1
     weights = rows.run(dropping.attention_weights, *arguments)
