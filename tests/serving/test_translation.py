@@ -139,6 +139,14 @@ def same_attention(answer, model, tokenizer):
         assert answer[name] == words
 
 
+def test_transformers_translate_by_beams(tokenizer, tmp_path):
+    model = build(dataclasses.replace(CONFIGS["t5"], encoder_layers=1, decoder_layers=1))
+    options = {"max_new_tokens": N, "search": SEARCH, **OPTIONS}
+    ka.serving.export(model, tmp_path, tokenizer, **options)
+    (answer,) = ask(tmp_path / "1", ("serving_default", {"text": SOURCES}))
+    same(answer, searched(model, tokenizer))
+
+
 def test_the_weights_of_heads_are_cut_to_the_tokens(tokenizer):
     import tensorflow as tf
 
