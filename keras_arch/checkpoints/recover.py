@@ -1,0 +1,86 @@
+"""Reads a config back from the layers of a functional model, and proves that it is the right one.
+
+`.keras` files keep layers and how they are wired, not the config they were built from.
+"""
+
+import itertools
+
+from keras_arch.models import outline
+
+#: Not part of what a model computes once it has its weights.
+_APART = {"dtype", "trainable", "build_config", "registered_name", "seed", "module"}
+
+
+def blocks(model, pattern):
+    """Returns the blocks of a stack, as pairs of bare attention and bare feed-forward.
+
+    Args:
+        model: A functional model.
+        pattern: The blocks' name, with `{}` for the number.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    layers = stack(model, pattern)
+    return [(layer.attention.sublayer, layer.feedforward.sublayer) for layer in layers]
+
+
+def stack(model, pattern):
+    """Returns the blocks themselves; see `blocks`."""
+    by_name = {layer.name: layer for layer in model.layers}
+    numbered = (by_name.get(pattern.format(i)) for i in itertools.count())
+    layers = list(itertools.takewhile(lambda layer: layer is not None, numbered))
+    if not layers:
+        raise ValueError(f"model must have blocks {pattern.format(0)}, ...; received {model.name}.")
+    return layers
+
+
+def decoder_fields(model):
+    """Returns the fields that a decoder-only model's config has whatever the family, but one."""
+    tokens, layers = model.get_layer("tokens"), stack(model, "block_{}")
+    return {
+        "vocabulary_size": tokens.vocabulary_size,
+        "width": tokens.width,
+        "layers": len(layers),
+        "heads": layers[0].attention.sublayer.heads,
+        "dropout": layers[0].attention.dropout,
+        "norm_epsilon": layers[0].attention.norm.epsilon,
+        "tied": not has_layer(model, "head"),
+    }
+
+
+def has_layer(model, name):
+    """Returns whether the model has a layer of this name."""
+    return any(layer.name == name for layer in model.layers)
+
+
+def check_recovered(model, config):
+    """Raises ValueError unless the config's model has the layers of this one, wired like them."""
+    expected, found = (_by_name(m) for m in (outline(config), model))
+    if expected.keys() != found.keys():
+        raise ValueError(
+            f"model must be as its builder wires it; {model.name} has the layers "
+            f"{sorted(found.keys() - expected.keys())} more and "
+            f"{sorted(expected.keys() - found.keys())} less than that of {config}."
+        )
+    for name in found:
+        if found[name] != expected[name]:
+            raise ValueError(
+                f"model must be as its builder wires it; the layer {name} of {model.name} is not "
+                f"that of {config}."
+            )
+
+
+def _by_name(model):
+    return {entry["name"]: _plain(entry) for entry in model.get_config()["layers"]}
+
+
+def _plain(value):
+    """Returns a layer's config without what does not matter."""
+    if isinstance(value, dict):
+        return {
+            key: _plain(entry)
+            for key, entry in value.items()
+            if key not in _APART and not key.endswith("initializer")
+        }
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
