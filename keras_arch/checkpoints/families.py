@@ -1,8 +1,9 @@
 """All families, by `model_type`."""
 
 from keras_arch.checkpoints.gpt2 import GPT2
+from keras_arch.checkpoints.llama import LLAMAS
 
-FAMILIES = {family.model_type: family for family in (GPT2,)}
+FAMILIES = {family.model_type: family for family in (GPT2, *LLAMAS)}
 
 
 def family_named(model_type):

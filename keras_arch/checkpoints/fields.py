@@ -46,7 +46,7 @@ class Fields:
 
     def __init__(self, values, ignored=()):
         self.values = values
-        self._ignored = set(ignored)
+        self.ignored = set(ignored)
         self._asked = set(ignored)
 
     def get(self, name, default=None):
@@ -71,7 +71,7 @@ class Fields:
             ValueError: Naming field and value. A field that is not there is right.
         """
         value = self.get(name, allowed[0])
-        if value not in allowed and name not in self._ignored:
+        if value not in allowed and name not in self.ignored:
             values = " or ".join(map(repr, allowed))
             raise ValueError(
                 f"config.json: {name} must be {values} to be read into a model of this package; "
