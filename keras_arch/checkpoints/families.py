@@ -1,9 +1,11 @@
 """All families, by `model_type`."""
 
+from keras_arch.checkpoints.bart import BART
 from keras_arch.checkpoints.gpt2 import GPT2
 from keras_arch.checkpoints.llama import LLAMAS
+from keras_arch.checkpoints.t5 import T5
 
-FAMILIES = {family.model_type: family for family in (GPT2, *LLAMAS)}
+FAMILIES = {family.model_type: family for family in (GPT2, *LLAMAS, T5, BART)}
 
 
 def family_named(model_type):

@@ -9,7 +9,8 @@ from keras_arch.checkpoints.activations import to_ours
 HARMLESS = re.compile(
     r"""
     _.* | architectures | auto_map | transformers_version | torch_dtype | dtype | torchscript
-    | model_type | use_cache | use_bfloat16 | tokenizer_class | name_or_path | attn_implementation
+    | model_type | is_encoder_decoder | use_cache | use_bfloat16 | tokenizer_class | name_or_path
+    | attn_implementation
     | gradient_checkpointing | chunk_size_feed_forward | pretraining_tp | return_dict.*
     | output_(hidden_states|attentions|past|scores|router_logits)
     | id2label | label2id | num_labels | problem_type | finetuning_task | task_specific_params

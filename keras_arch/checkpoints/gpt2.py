@@ -1,8 +1,8 @@
 """GPT-2's checkpoints."""
 
-from keras_arch.checkpoints.activations import name_of, to_theirs
+from keras_arch.checkpoints.activations import to_theirs
 from keras_arch.checkpoints.family import Family
-from keras_arch.checkpoints.recover import blocks, decoder_fields
+from keras_arch.checkpoints.recover import decoder_fields, stack
 from keras_arch.checkpoints.table import Extra, dense, norm, repeated, table
 from keras_arch.models import GPT2Config
 
@@ -69,13 +69,10 @@ def _write(config):
 
 
 def _recover(model):
-    attention, feedforward = blocks(model, "block_{}")[0]
     return GPT2Config(
         **decoder_fields(model),
         context_length=model.get_layer("position_table").context_length,
-        hidden_width=feedforward.hidden_width,
-        activation=name_of(feedforward.activation),
-        use_bias=attention.use_bias,
+        use_bias=stack(model, "block_{}")[0].attention.sublayer.use_bias,
     )
 
 

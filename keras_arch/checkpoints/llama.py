@@ -1,8 +1,8 @@
 """Checkpoints of LLaMA, and of its kin: Mistral, Qwen2 and Qwen3."""
 
-from keras_arch.checkpoints.activations import name_of, to_theirs
+from keras_arch.checkpoints.activations import to_theirs
 from keras_arch.checkpoints.family import Family
-from keras_arch.checkpoints.recover import blocks, decoder_fields
+from keras_arch.checkpoints.recover import decoder_fields, stack
 from keras_arch.checkpoints.rope import read_rope, write_rope
 from keras_arch.checkpoints.table import Extra, dense, norm, repeated, table
 from keras_arch.models import LlamaConfig
@@ -167,22 +167,20 @@ def _written_window(config):
 
 
 def _recover(model):
-    attention, feedforward = blocks(model, "block_{}")[0]
-    rotary = attention.rotary
+    block = stack(model, "block_{}")[0]
+    attention, rotary = block.attention.sublayer, block.attention.sublayer.rotary
     return LlamaConfig(
         **decoder_fields(model),
         context_length=model.get_layer("positions").context_length,
-        hidden_width=feedforward.hidden_width,
         key_value_heads=attention.key_value_heads,
         head_width=attention.head_width,
         rotary_base=rotary.base,
         rotary_layout=rotary.layout,
         rotary_scaling=rotary.scaling,
         window=attention.window,
-        activation=name_of(feedforward.activation),
         use_bias=attention.use_bias,
         use_output_bias=attention.use_output_bias,
-        use_feedforward_bias=feedforward.use_bias,
+        use_feedforward_bias=block.feedforward.sublayer.use_bias,
         query_key_norm=attention.query_norm is not None,
     )
 

@@ -5,14 +5,15 @@
 
 import itertools
 
+from keras_arch.checkpoints.activations import name_of
 from keras_arch.models import outline
 
 #: Not part of what a model computes once it has its weights.
 _APART = {"dtype", "trainable", "build_config", "registered_name", "seed", "module"}
 
 
-def blocks(model, pattern):
-    """Returns the blocks of a stack, as pairs of bare attention and bare feed-forward.
+def stack(model, pattern):
+    """Returns the blocks of a stack.
 
     Args:
         model: A functional model.
@@ -21,12 +22,6 @@ def blocks(model, pattern):
     Raises:
         ValueError: If there is none.
     """
-    layers = stack(model, pattern)
-    return [(layer.attention.sublayer, layer.feedforward.sublayer) for layer in layers]
-
-
-def stack(model, pattern):
-    """Returns the blocks themselves; see `blocks`."""
     by_name = {layer.name: layer for layer in model.layers}
     numbered = (by_name.get(pattern.format(i)) for i in itertools.count())
     layers = list(itertools.takewhile(lambda layer: layer is not None, numbered))
@@ -36,16 +31,29 @@ def stack(model, pattern):
 
 
 def decoder_fields(model):
-    """Returns the fields that a decoder-only model's config has whatever the family, but one."""
-    tokens, layers = model.get_layer("tokens"), stack(model, "block_{}")
+    """Returns the fields that a decoder-only model's config has whatever its kind, but one."""
+    layers = stack(model, "block_{}")
+    tied = not has_layer(model, "head")
+    return {**_fields(model, layers[0]), "layers": len(layers), "tied": tied}
+
+
+def encoder_decoder_fields(model):
+    """Returns the fields that all configs of `EncoderDecoderConfig` have, and the activation."""
+    encoder, decoder = stack(model, "encoder_block_{}"), stack(model, "decoder_block_{}")
+    depths = {"encoder_layers": len(encoder), "decoder_layers": len(decoder)}
+    return {**_fields(model, encoder[0]), **depths}
+
+
+def _fields(model, block):
+    tokens, feedforward = model.get_layer("tokens"), block.feedforward.sublayer
     return {
         "vocabulary_size": tokens.vocabulary_size,
         "width": tokens.width,
-        "layers": len(layers),
-        "heads": layers[0].attention.sublayer.heads,
-        "dropout": layers[0].attention.dropout,
-        "norm_epsilon": layers[0].attention.norm.epsilon,
-        "tied": not has_layer(model, "head"),
+        "heads": block.attention.sublayer.heads,
+        "hidden_width": feedforward.hidden_width,
+        "activation": name_of(feedforward.activation),
+        "dropout": block.attention.dropout,
+        "norm_epsilon": block.attention.norm.epsilon,
     }
 
 
