@@ -67,13 +67,15 @@ def match(family, config, files, shapes):
 def check_repeats(matched, files):
     """Raises ValueError if a tensor that is not read holds something else than its reason says."""
     for name, equals in matched.repeats.items():
+        found = files.read(name)
         if isinstance(equals, str):
-            same, what = files.read(matched.names[equals]), matched.names[equals]
+            equals = matched.names[equals]
+            same = np.array_equal(found, files.read(equals))
         else:
-            same, what = equals, str(equals)
-        if not np.array_equal(files.read(name), np.broadcast_to(same, files.shapes[name])):
+            same = (found == equals).all()
+        if not same:
             raise ValueError(
-                f"{name} must equal {what}, for {matched.ignored[name]} in this config; the file "
+                f"{name} must equal {equals}, for {matched.ignored[name]} in this config; the file "
                 "has other numbers. If it was trained apart, config.json must say so "
                 "(tie_word_embeddings)."
             )

@@ -107,6 +107,8 @@ def test_a_tied_head_must_be_the_table(tmp_path):
     assert report.ignored == {"lm_head.weight": "the head is the table"}
     other = write(tmp_path, given | {"lm_head.weight": table + 1})
     refused(other, "lm_head.weight must equal transformer.wte.weight", "tie_word_embeddings")
+    write(tmp_path, given | {"lm_head.weight": table[1:]})
+    refused(tmp_path, "lm_head.weight must equal transformer.wte.weight")
     write(tmp_path, given | {"lm_head.weight": table + 1}, tie_word_embeddings=False)
     found = weights(ka.checkpoints.load(tmp_path))
     np.testing.assert_array_equal(found["head/projection/kernel"], (table + 1).T)
@@ -189,7 +191,7 @@ def test_options(tmp_path):
     loaded = ka.checkpoints.read(tmp_path, "gpt2", dropout=0.25, ignore_fields=["alibi"])
     assert loaded.config.dropout == 0.25
     assert loaded.model.get_layer("block_0").attention.dropout == 0.25
-    refused(tmp_path, "['gpt2'", "'bert3'", family="bert3")
+    refused(tmp_path, "'gpt2'", "'bert3'", family="bert3")
 
 
 @once
