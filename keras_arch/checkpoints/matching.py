@@ -67,17 +67,17 @@ def match(family, config, files, shapes):
 def check_repeats(matched, files):
     """Raises ValueError if a tensor that is not read holds something else than its reason says."""
     for name, equals in matched.repeats.items():
-        found = files.read(name)
+        found, hint = files.read(name), ""
         if isinstance(equals, str):
             equals = matched.names[equals]
             same = np.array_equal(found, files.read(equals))
+            hint = " If it was trained apart, config.json must say tie_word_embeddings=false."
         else:
             same = (found == equals).all()
         if not same:
             raise ValueError(
-                f"{name} must equal {equals}, for {matched.ignored[name]} in this config; the file "
-                "has other numbers. If it was trained apart, config.json must say so "
-                "(tie_word_embeddings)."
+                f"{name} must equal {equals}, for {matched.ignored[name]} in a model of this "
+                f"config; the file has other numbers.{hint}"
             )
 
 

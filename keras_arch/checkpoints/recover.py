@@ -62,21 +62,35 @@ def has_layer(model, name):
     return any(layer.name == name for layer in model.layers)
 
 
-def check_recovered(model, config):
-    """Raises ValueError unless the config's model has the layers of this one, wired like them."""
+def recovered(model, recover):
+    """Returns a model's config, if its own model has the same layers, wired like these.
+
+    Args:
+        model: A functional model.
+        recover: A family's function that reads the config from it.
+
+    Raises:
+        ValueError: If the model was wired in another way, naming where.
+    """
+    try:
+        config = recover(model)
+    except (AttributeError, ValueError) as error:
+        raise ValueError(f"{_AS_BUILT}; received {model.name}, where {error}") from error
     expected, found = (_by_name(m) for m in (outline(config), model))
     if expected.keys() != found.keys():
         raise ValueError(
-            f"model must be as its builder wires it; {model.name} has the layers "
-            f"{sorted(found.keys() - expected.keys())} more and "
-            f"{sorted(expected.keys() - found.keys())} less than that of {config}."
+            f"{_AS_BUILT}; {model.name} has the layers {sorted(found.keys() - expected.keys())} "
+            f"more and {sorted(expected.keys() - found.keys())} less than that of {config}."
         )
     for name in found:
         if found[name] != expected[name]:
             raise ValueError(
-                f"model must be as its builder wires it; the layer {name} of {model.name} is not "
-                f"that of {config}."
+                f"{_AS_BUILT}; the layer {name} of {model.name} is not that of {config}."
             )
+    return config
+
+
+_AS_BUILT = "model must be as its builder in keras_arch.models wires it"
 
 
 def _by_name(model):

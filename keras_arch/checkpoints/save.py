@@ -11,7 +11,7 @@ import keras
 
 from keras_arch.checkpoints.families import FAMILIES, family_named
 from keras_arch.checkpoints.fields import Fields
-from keras_arch.checkpoints.recover import check_recovered
+from keras_arch.checkpoints.recover import recovered
 from keras_arch.checkpoints.shards import shards_of, write_shards
 from keras_arch.checkpoints.tensor_files import CONFIG, INDEX
 from keras_arch.checks import check_positive
@@ -69,8 +69,7 @@ def _expressed(model, name):
     for family in families:
         if family.model_name != model.name:
             continue
-        config = family.recover(model)
-        check_recovered(model, config)
+        config = recovered(model, family.recover)
         fields = family.write(config)
         again = family.read(Fields(fields))
         lost = [

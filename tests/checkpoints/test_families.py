@@ -5,7 +5,7 @@ from safetensors.numpy import save_file
 import keras_arch as ka
 from keras_arch.checkpoints.families import FAMILIES
 from keras_arch.checkpoints.fields import Fields
-from keras_arch.checkpoints.matching import match
+from keras_arch.checkpoints.matching import check_repeats, match
 from keras_arch.checkpoints.tensor_files import TensorFiles
 from tests.checkpoints.hand_made import in_any_order
 
@@ -237,8 +237,15 @@ def test_what_repeats_the_shared_table_or_is_zero_is_not_read(tmp_path):
     whole = {f"model.{name}": tensor for name, tensor in given.items()}
     whole |= {"final_logits_bias": np.zeros((1, 32), "float32")}
     save_file(whole, tmp_path / "whole.safetensors")
-    matched = match(family, config, TensorFiles([tmp_path / "whole.safetensors"]), shapes)
+    files = TensorFiles([tmp_path / "whole.safetensors"])
+    matched = match(family, config, files, shapes)
     assert matched.repeats == {
         "final_logits_bias": 0.0,
         "model.encoder.embed_tokens.weight": "model.shared.weight",
     }
+    check_repeats(matched, files)
+    whole["final_logits_bias"][0, 3] = 1
+    save_file(whole, tmp_path / "biased.safetensors")
+    files = TensorFiles([tmp_path / "biased.safetensors"])
+    with pytest.raises(ValueError, match=r"final_logits_bias must equal 0.0"):
+        check_repeats(match(family, config, files, shapes), files)

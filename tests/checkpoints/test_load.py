@@ -106,7 +106,7 @@ def test_a_tied_head_must_be_the_table(tmp_path):
     report = ka.checkpoints.read(write(tmp_path, given | {"lm_head.weight": table})).report
     assert report.ignored == {"lm_head.weight": "the head is the table"}
     other = write(tmp_path, given | {"lm_head.weight": table + 1})
-    refused(other, "lm_head.weight must equal transformer.wte.weight", "tie_word_embeddings")
+    refused(other, "lm_head.weight must equal transformer.wte.weight", "tie_word_embeddings=false")
     write(tmp_path, given | {"lm_head.weight": table[1:]})
     refused(tmp_path, "lm_head.weight must equal transformer.wte.weight")
     write(tmp_path, given | {"lm_head.weight": table + 1}, tie_word_embeddings=False)

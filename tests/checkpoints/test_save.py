@@ -124,9 +124,11 @@ def test_a_model_that_was_changed_is_refused(model, tmp_path):
         ka.models.GPT2Config(vocabulary_size=11, width=8, layers=1, heads=2, context_length=6),
         packed=True,
     )
-    refused(packed, tmp_path / "new", "as its builder wires it", "segment_ids")
+    refused(packed, tmp_path / "new", "as its builder", "segment_ids")
     model.get_layer("final_norm").epsilon = 0.5
-    refused(model, tmp_path / "new", "as its builder wires it", "final_norm")
+    refused(model, tmp_path / "new", "as its builder", "final_norm")
+    other = keras.Model(model.inputs, model.get_layer("embedded").output, name="gpt2")
+    refused(other, tmp_path / "new", "as its builder", "block_0")
 
 
 @once

@@ -1,5 +1,7 @@
 """Checkpoints of `transformers` read here and written back."""
 
+import json
+
 import numpy as np
 import torch
 from safetensors.numpy import load_file
@@ -37,6 +39,8 @@ def check_round_trip(theirs, ours, folder, inputs):
     ka.checkpoints.save(ours, folder / "ours")
     again, info = type(theirs).from_pretrained(folder / "ours", output_loading_info=True)
     assert not any(info.values()), info
+    fields = json.loads((folder / "ours" / "config.json").read_text())
+    assert fields["model_type"] == theirs.config.model_type
     expected, found = (load_file(folder / x / "model.safetensors") for x in ("theirs", "ours"))
     # Zeros, and no parameter.
     expected.pop("final_logits_bias", None)
