@@ -24,5 +24,11 @@ from keras_arch.layers.part import Part
 from keras_arch.layers.positions import LearnedPositions, SinusoidalPositions, TokenPositions
 from keras_arch.layers.relative_bias import AlibiBias, RelativeBias, relative_bucket
 from keras_arch.layers.residual import PostNorm, PreNorm, Residual, SandwichNorm
-from keras_arch.layers.rotary import DynamicNTKScaling, LinearScaling, Rotary, YarnScaling
+from keras_arch.layers.rotary import Rotary
+from keras_arch.layers.rotary_scaling import (
+    DynamicNTKScaling,
+    LinearScaling,
+    Llama3Scaling,
+    YarnScaling,
+)
 from keras_arch.layers.self_attention import SelfAttention

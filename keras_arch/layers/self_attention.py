@@ -30,7 +30,7 @@ class SelfAttention(Part):
         heads: N, query heads.
         head_width: H.
         key_value_heads: K, divides N. N (default): multi-head; 1: multi-query (Shazeer 2019).
-        use_bias: Whether the two projections have biases.
+        use_bias: Whether queries, keys and values have biases.
         rotary: Optional `Rotary`.
         query_norm: Optional norm layer over H for queries (e.g. Qwen3's RMS norm).
         key_norm: The same for keys; give both or none.
@@ -42,6 +42,7 @@ class SelfAttention(Part):
         dropout: Rate of dropped attention weights.
         kernel_initializer: Initializer of the query, key and value matrix.
         output_initializer: Initializer of the output matrix; default `kernel_initializer`.
+        use_output_bias: Whether the output matrix has a bias; default `use_bias`.
 
     Call arguments:
         x: float `[B, T, D]`.
@@ -75,6 +76,7 @@ class SelfAttention(Part):
         dropout=0.0,
         kernel_initializer="glorot_uniform",
         output_initializer=None,
+        use_output_bias=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -82,6 +84,7 @@ class SelfAttention(Part):
         self.head_width = head_width
         self.key_value_heads = heads if key_value_heads is None else key_value_heads
         self.use_bias = use_bias
+        self.use_output_bias = use_bias if use_output_bias is None else use_output_bias
         self.rotary = rotary
         self.query_norm = query_norm
         self.key_norm = key_norm
@@ -125,7 +128,7 @@ class SelfAttention(Part):
         self.query_key_value.build(x_shape)
         self.output_projection = keras.layers.Dense(
             x_shape[-1],
-            use_bias=self.use_bias,
+            use_bias=self.use_output_bias,
             kernel_initializer=fresh(self.output_initializer),
             dtype=self.dtype_policy,
             name="output_projection",

@@ -6,6 +6,7 @@ from keras_arch.models.catalog import SIZES, builder, catalog
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import LlamaConfig, llama
 from keras_arch.models.ngram import NGramConfig, ngram
+from keras_arch.models.outline import outline
 from keras_arch.models.recurrent_lm import (
     GRULMConfig,
     LSTMLMConfig,

@@ -1,4 +1,7 @@
-"""LLaMA (Touvron et al. 2023): rotary positions, RMS pre-norm, gated feed-forward, no biases."""
+"""LLaMA (Touvron et al. 2023): rotary positions, RMS pre-norm, gated feed-forward.
+
+Mistral, Qwen2 and Qwen3 are LLaMAs with a window, with some biases, with norms of queries and keys.
+"""
 
 import dataclasses
 
@@ -6,7 +9,7 @@ import keras
 
 from keras_arch import layers
 from keras_arch.checks import check_positive
-from keras_arch.layers.rotary import RotaryScaling
+from keras_arch.layers.rotary_scaling import RotaryScaling
 from keras_arch.models.decoder_only import (
     DecoderConfig,
     block_initializers,
@@ -28,9 +31,15 @@ class LlamaConfig(DecoderConfig):
         key_value_heads: K, divides `heads`; default `heads`.
         rotary_base: Base of the rotary frequencies.
         rotary_layout: "half_split" or "interleaved".
-        rotary_scaling: Optional `LinearScaling`, `DynamicNTKScaling` or `YarnScaling`.
+        rotary_scaling: Optional `LinearScaling`, `DynamicNTKScaling`, `YarnScaling` or
+            `Llama3Scaling`.
         window: Optional sliding window of attention, in tokens (Mistral).
         activation: Of the gate.
+        head_width: H; default `width / heads`.
+        use_bias: Whether queries, keys and values have biases (Qwen2).
+        use_output_bias: Whether attention's output has a bias.
+        use_feedforward_bias: Whether the feed-forward's matrices have biases.
+        query_key_norm: Whether queries and keys have an RMS norm in each head (Qwen3).
     """
 
     hidden_width: int
@@ -42,6 +51,11 @@ class LlamaConfig(DecoderConfig):
     window: int | None = None
     activation: str = "silu"
     tied: bool = False
+    head_width: int | None = None
+    use_bias: bool = False
+    use_output_bias: bool = False
+    use_feedforward_bias: bool = False
+    query_key_norm: bool = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -56,10 +70,13 @@ class LlamaConfig(DecoderConfig):
             )
         if self.window is not None:
             check_positive(window=self.window)
+        if self.head_width is None:
+            object.__setattr__(self, "head_width", self.width // self.heads)
+        check_positive(head_width=self.head_width)
         if self.head_width % 2:
             raise ValueError(
-                "width / heads must be even for rotary positions; received "
-                f"width={self.width}, heads={self.heads}."
+                "head_width (width / heads) must be even for rotary positions; received "
+                f"width={self.width}, heads={self.heads}, head_width={self.head_width}."
             )
 
 
@@ -108,9 +125,13 @@ def _block(config, name):
         config.heads,
         config.head_width,
         key_value_heads=config.key_value_heads,
+        use_bias=config.use_bias,
+        use_output_bias=config.use_output_bias,
         rotary=layers.Rotary(
             config.rotary_base, config.rotary_layout, config.rotary_scaling, name="rotary"
         ),
+        query_norm=_head_norm(config, "query_norm"),
+        key_norm=_head_norm(config, "key_norm"),
         window=config.window,
         dropout=config.dropout,
         name="self_attention",
@@ -119,11 +140,15 @@ def _block(config, name):
     feedforward = layers.GatedFeedForward(
         config.hidden_width,
         activation=config.activation,
-        use_bias=False,
+        use_bias=config.use_feedforward_bias,
         name="feedforward",
         **block_initializers(config),
     )
     return pre_norm_block(config, attention, feedforward, _norm, name)
+
+
+def _head_norm(config, name):
+    return _norm(config, name) if config.query_key_norm else None
 
 
 def _norm(config, name):

@@ -3,7 +3,13 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_arch.layers import DynamicNTKScaling, LinearScaling, Rotary, YarnScaling
+from keras_arch.layers import (
+    DynamicNTKScaling,
+    LinearScaling,
+    Llama3Scaling,
+    Rotary,
+    YarnScaling,
+)
 from keras_arch.layers.rotary import LAYOUTS
 from tests.layers import rows
 from tests.references import rotary as reference
@@ -93,6 +99,10 @@ def test_frequencies_of_every_scaling(head_width, base, factor):
     np.testing.assert_allclose(
         YarnScaling(factor, 2048).frequencies(head_width, base, None), expected, **close
     )
+    expected = reference.llama3(head_width, base, factor, 8192)
+    np.testing.assert_allclose(
+        Llama3Scaling(factor, 8192).frequencies(head_width, base, None), expected, **close
+    )
     lengths = np.array([1, 100, 101, 400], "int32")
     expected = [reference.dynamic_ntk(head_width, base, factor, 100, n) for n in lengths.tolist()]
     found = DynamicNTKScaling(factor, 100).frequencies(
@@ -142,6 +152,8 @@ def test_angles_are_float32_in_bfloat16():
         (lambda: DynamicNTKScaling(2.0, 0), "context_length=0"),
         (lambda: DynamicNTKScaling(0.0, 8), "factor=0.0"),
         (lambda: YarnScaling(2.0, -4), "context_length=-4"),
+        (lambda: Llama3Scaling(2.0, 0), "context_length=0"),
+        (lambda: Llama3Scaling(2.0, 64, 4.0, 4.0), "high_turns=4.0, low_turns=4.0"),
         (lambda: YarnScaling(2.0, 64, beta_fast=1.0, beta_slow=2.0), "beta_fast=1.0, beta_slow=2"),
     ],
 )

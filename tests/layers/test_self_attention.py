@@ -40,6 +40,7 @@ OPTIONS = {
     "all": {
         "key_value_heads": 2,
         "use_bias": True,
+        "use_output_bias": False,
         "window": 3,
         "logit_cap": 2.0,
         "scale": 0.3,

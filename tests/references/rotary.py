@@ -60,6 +60,21 @@ def yarn_magnitude(factor):
     return 0.1 * math.log(factor) + 1
 
 
+def llama3(head_width, base, factor, context_length, low_factor=1.0, high_factor=4.0):
+    """Frequencies of LLaMA 3.1, by their wavelengths as in Meta's code, `apply_scaling`."""
+    result = []
+    for frequency in frequencies(head_width, base):
+        wavelength = 2 * math.pi / frequency
+        if wavelength < context_length / high_factor:
+            result.append(frequency)
+        elif wavelength > context_length / low_factor:
+            result.append(frequency / factor)
+        else:
+            smooth = (context_length / wavelength - low_factor) / (high_factor - low_factor)
+            result.append((1 - smooth) * frequency / factor + smooth * frequency)
+    return result
+
+
 def rotate(vector, position, frequencies, layout, magnitude=1.0):
     """Turns pair i of a vector [H], seen as a complex number, by `position * frequencies[i]`.
 

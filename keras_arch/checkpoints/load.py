@@ -1,0 +1,97 @@
+"""Loading a checkpoint as a model of ours."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import keras
+
+from keras_arch.checkpoints.families import family_named
+from keras_arch.checkpoints.fields import Fields
+from keras_arch.checkpoints.matching import check_repeats, match
+from keras_arch.checkpoints.tensor_files import TensorFiles, find_files, read_object
+from keras_arch.models import builder, outline
+
+
+class Report(NamedTuple):
+    """What became of a checkpoint; printed, one line each.
+
+    Attributes:
+        family: The `model_type`.
+        read: Our weights' paths -> names of the tensors they were made of.
+        ignored: Names of the tensors that were not needed -> why.
+        fields: The fields of `config.json` that change nothing of what the model computes.
+    """
+
+    family: str
+    read: dict
+    ignored: dict
+    fields: dict
+
+    def __str__(self):
+        lines = [f"{path} <- {', '.join(names)}" for path, names in self.read.items()]
+        lines += [f"not read: {name} ({reason})" for name, reason in self.ignored.items()]
+        lines += [f"not used: {name}={value!r}" for name, value in self.fields.items()]
+        return "\n".join([f"{self.family}: {len(self.read)} weights", *lines])
+
+
+class Loaded(NamedTuple):
+    """A checkpoint that was read.
+
+    Attributes:
+        model: The functional model, with the weights.
+        config: Its config.
+        report: A `Report`.
+    """
+
+    model: keras.Model
+    config: Any
+    report: Report
+
+
+def load(source, family=None, dropout=0.0, ignore_fields=()):
+    """Returns the model of a Hugging Face checkpoint; see `read`."""
+    return read(source, family, dropout, ignore_fields).model
+
+
+def read(source, family=None, dropout=0.0, ignore_fields=()):
+    """Reads a Hugging Face checkpoint into a model of ours.
+
+    One tensor after the other is read from the disk, when all of them have their place. Weights get
+    the type of Keras's dtype policy, whatever the file's.
+
+    Args:
+        source: Folder with `config.json` and `model.safetensors` (or its shards and index); or the
+            safetensors file(s), with `config.json` beside.
+        family: A `model_type`; default that of `config.json`.
+        dropout: Rate of the model's dropout. The file's own rates are not read: they stand in
+            places that differ between the families.
+        ignore_fields: Names of fields of `config.json` that are not known here, to go on without.
+
+    Returns:
+        A `Loaded`.
+
+    Raises:
+        ValueError: If the config asks for what our layers do not compute, a file is damaged or
+            pickled, or a tensor is missing, unexpected, or of another shape; names all of them.
+        ImportError: If safetensors is not installed.
+    """
+    config_file, paths = find_files(source)
+    files = TensorFiles(paths)
+    fields = Fields(read_object(config_file), ignore_fields)
+    family = family_named(fields.get("model_type") if family is None else family)
+    config = dataclasses.replace(family.read(fields), dropout=dropout)
+    harmless = fields.harmless()
+    shapes = {weight.path: tuple(weight.shape) for weight in outline(config).weights}
+    matched = match(family, config, files, shapes)
+    check_repeats(matched, files)
+    model = builder(config)(config)
+
+    def read_named(name):
+        return files.read(matched.names[name])
+
+    for weight in model.weights:
+        weight.assign(matched.rows[weight.path].join(read_named, shapes[weight.path]))
+    made = {
+        path: tuple(matched.names[name] for name in matched.rows[path].tensors) for path in shapes
+    }
+    return Loaded(model, config, Report(family.model_type, made, matched.ignored, harmless))

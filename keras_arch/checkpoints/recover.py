@@ -1,0 +1,108 @@
+"""Reads a config back from the layers of a functional model, and proves that it is the right one.
+
+`.keras` files keep layers and how they are wired, not the config they were built from.
+"""
+
+import itertools
+
+from keras_arch.checkpoints.activations import name_of
+from keras_arch.models import outline
+
+#: Not part of what a model computes once it has its weights.
+_APART = {"dtype", "trainable", "build_config", "registered_name", "seed", "module"}
+
+
+def stack(model, pattern):
+    """Returns the blocks of a stack.
+
+    Args:
+        model: A functional model.
+        pattern: The blocks' name, with `{}` for the number.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    by_name = {layer.name: layer for layer in model.layers}
+    numbered = (by_name.get(pattern.format(i)) for i in itertools.count())
+    layers = list(itertools.takewhile(lambda layer: layer is not None, numbered))
+    if not layers:
+        raise ValueError(f"model must have blocks {pattern.format(0)}, ...; received {model.name}.")
+    return layers
+
+
+def decoder_fields(model):
+    """Returns the fields that a decoder-only model's config has whatever its kind, but one."""
+    layers = stack(model, "block_{}")
+    tied = not has_layer(model, "head")
+    return {**_fields(model, layers[0]), "layers": len(layers), "tied": tied}
+
+
+def encoder_decoder_fields(model):
+    """Returns the fields that all configs of `EncoderDecoderConfig` have, and the activation."""
+    encoder, decoder = stack(model, "encoder_block_{}"), stack(model, "decoder_block_{}")
+    depths = {"encoder_layers": len(encoder), "decoder_layers": len(decoder)}
+    return {**_fields(model, encoder[0]), **depths}
+
+
+def _fields(model, block):
+    tokens, feedforward = model.get_layer("tokens"), block.feedforward.sublayer
+    return {
+        "vocabulary_size": tokens.vocabulary_size,
+        "width": tokens.width,
+        "heads": block.attention.sublayer.heads,
+        "hidden_width": feedforward.hidden_width,
+        "activation": name_of(feedforward.activation),
+        "dropout": block.attention.dropout,
+        "norm_epsilon": block.attention.norm.epsilon,
+    }
+
+
+def has_layer(model, name):
+    """Returns whether the model has a layer of this name."""
+    return any(layer.name == name for layer in model.layers)
+
+
+def recovered(model, recover):
+    """Returns a model's config, if its own model has the same layers, wired like these.
+
+    Args:
+        model: A functional model.
+        recover: A family's function that reads the config from it.
+
+    Raises:
+        ValueError: If the model was wired in another way, naming where.
+    """
+    try:
+        config = recover(model)
+    except (AttributeError, ValueError) as error:
+        raise ValueError(f"{_AS_BUILT}; received {model.name}, where {error}") from error
+    expected, found = (_by_name(m) for m in (outline(config), model))
+    if expected.keys() != found.keys():
+        raise ValueError(
+            f"{_AS_BUILT}; {model.name} has the layers {sorted(found.keys() - expected.keys())} "
+            f"more and {sorted(expected.keys() - found.keys())} less than that of {config}."
+        )
+    for name in found:
+        if found[name] != expected[name]:
+            raise ValueError(
+                f"{_AS_BUILT}; the layer {name} of {model.name} is not that of {config}."
+            )
+    return config
+
+
+_AS_BUILT = "model must be as its builder in keras_arch.models wires it"
+
+
+def _by_name(model):
+    return {entry["name"]: _plain(entry) for entry in model.get_config()["layers"]}
+
+
+def _plain(value):
+    """Returns a layer's config without what does not matter."""
+    if isinstance(value, dict):
+        return {
+            key: _plain(entry)
+            for key, entry in value.items()
+            if key not in _APART and not key.endswith("initializer")
+        }
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value

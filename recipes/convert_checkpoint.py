@@ -1,0 +1,68 @@
+"""Converts a Hugging Face checkpoint to a .keras file, or a .keras file to a checkpoint.
+
+python recipes/convert_checkpoint.py gpt2_folder --output gpt2.keras
+python recipes/convert_checkpoint.py my.keras --output my_folder --fields '{"eos_token_id": 2}'
+"""
+
+import json
+import pathlib
+import sys
+
+import keras
+import tyro
+
+import keras_arch as ka
+
+
+def convert(
+    source: tyro.conf.Positional[pathlib.Path],
+    output: pathlib.Path,
+    family: str | None = None,
+    dropout: float = 0.0,
+    ignore_fields: tuple[str, ...] = (),
+    fields: str = "{}",
+):
+    """Converts in the direction that the names of source and output say, and prints what was read.
+
+    Args:
+        source: A folder with `config.json` and safetensors, or a `.keras` file.
+        output: A `.keras` file, or a folder.
+        family: What the checkpoint is, a `model_type`; default what `config.json` says, or the
+            first that can express the model.
+        dropout: Rate of dropout in the `.keras` file.
+        ignore_fields: Fields of `config.json` to go on without.
+        fields: More of them to write, as JSON.
+
+    Raises:
+        ValueError: If none or both are `.keras` files, the output is there already, or an option
+            belongs to the other direction.
+    """
+    to_keras = output.suffix == ".keras"
+    if to_keras == (source.suffix == ".keras"):
+        raise ValueError(f"one must be a .keras file; received source={source}, output={output}.")
+    if not source.exists():
+        raise ValueError(f"source must be there; received source={source}.")
+    if to_keras:
+        if fields != "{}":
+            raise ValueError(f"fields are of a folder's config.json; received fields={fields}.")
+        if output.exists():
+            raise ValueError(f"output must not be there yet; received output={output}.")
+        loaded = ka.checkpoints.read(source, family, dropout, ignore_fields)
+        print(loaded.report)
+        loaded.model.save(output)
+    else:
+        if dropout or ignore_fields:
+            raise ValueError(
+                "dropout and ignore_fields are of checkpoints that are read; received "
+                f"dropout={dropout}, ignore_fields={ignore_fields}."
+            )
+        model = keras.saving.load_model(source, compile=False)
+        ka.checkpoints.save(model, output, family, json.loads(fields))
+    print(f"Converted to {output}.")
+
+
+if __name__ == "__main__":
+    try:
+        tyro.cli(convert, description=__doc__)
+    except ValueError as error:
+        sys.exit(f"convert_checkpoint: {error}")

@@ -1,0 +1,71 @@
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from recipes.convert_checkpoint import convert
+from tests.checkpoints.hand_made import in_any_order, tensors, write
+
+pytestmark = pytest.mark.once
+
+PROJECT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "given").mkdir()
+    return write(tmp_path / "given", tensors(), alibi=True)
+
+
+def test_there_and_back(folder, tmp_path, capsys):
+    convert(folder, tmp_path / "my.keras", dropout=0.1, ignore_fields=("alibi",))
+    assert "tokens/table <- transformer.wte.weight" in capsys.readouterr().out
+    convert(tmp_path / "my.keras", tmp_path / "back", fields='{"eos_token_id": 7}')
+    assert f"Converted to {tmp_path / 'back'}." in capsys.readouterr().out
+    config = json.loads((tmp_path / "back" / "config.json").read_text())
+    assert (config["resid_pdrop"], config["eos_token_id"]) == (0.1, 7)
+    found = load_file(tmp_path / "back" / "model.safetensors")
+    for name, tensor in tensors().items():
+        np.testing.assert_array_equal(found[name], tensor)
+
+
+def test_faults_are_one_line(folder, tmp_path):
+    command = [sys.executable, str(PROJECT / "recipes" / "convert_checkpoint.py"), str(folder)]
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path / "my.keras")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": str(PROJECT)},
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "convert_checkpoint: config.json has fields that are not known here" in done.stderr
+    assert not (tmp_path / "my.keras").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "options", "words"),
+    [
+        ("given", "new", {}, ["one must be a .keras file"]),
+        ("a.keras", "b.keras", {}, ["one must be a .keras file"]),
+        ("a.keras", "new", {}, ["source must be there", "a.keras"]),
+        ("given", "b.keras", {"fields": '{"a": 1}'}, ["fields={"]),
+        ("given", "there.keras", {}, ["must not be there yet", "there.keras"]),
+        ("there.keras", "new", {"dropout": 0.1}, ["dropout=0.1"]),
+    ],
+)
+def test_what_makes_no_sense_is_refused(source, output, options, words, folder, tmp_path):
+    (tmp_path / "there.keras").touch()
+    with pytest.raises(ValueError, match=in_any_order(*words)):
+        convert(tmp_path / source, tmp_path / output, **options)
+
+
+def test_its_command_line_is_the_tools_too():
+    tool = (PROJECT / "tools" / "convert").read_text(encoding="utf-8")
+    assert 'exec "$python" "$repository/recipes/convert_checkpoint.py"' in tool
