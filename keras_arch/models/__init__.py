@@ -2,7 +2,10 @@
 
 from keras_arch.models.attention_seq2seq import AttentionSeq2SeqConfig, attention_seq2seq
 from keras_arch.models.bart import BARTConfig, bart
+from keras_arch.models.bert import BERTConfig, bert
 from keras_arch.models.catalog import SIZES, builder, catalog
+from keras_arch.models.distilbert import DistilBERTConfig, distilbert
+from keras_arch.models.electra import ELECTRAConfig, electra
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import LlamaConfig, llama
 from keras_arch.models.ngram import NGramConfig, ngram
@@ -14,6 +17,7 @@ from keras_arch.models.recurrent_lm import (
     lstm_lm,
     rnn_lm,
 )
+from keras_arch.models.roberta import RoBERTaConfig, roberta
 from keras_arch.models.seq2seq import Seq2SeqConfig, seq2seq
 from keras_arch.models.t5 import T5Config, t5
 from keras_arch.models.transformer import TransformerConfig, transformer

@@ -83,6 +83,7 @@ def decoder_block(**options):
 
 
 EXAMPLES = {
+    "AddBias": (lambda **o: layers.AddBias(**o), (rows.inputs(),)),
     "AdditiveAttention": (
         lambda **o: layers.AdditiveAttention(7, True, True, True, "he_normal", **o),
         (*CONTEXT_INPUTS, abs(rows.normal(rows.BATCH, rows.TIME, sources.LENGTH, seed=8))),
@@ -126,6 +127,7 @@ EXAMPLES = {
         ATTENTION_INPUTS,
     ),
     "FeedForward": (feedforward, (rows.inputs(),)),
+    "FirstToken": (lambda **o: layers.FirstToken(**o), (rows.inputs(), rows.VALID)),
     "FixedWindow": (lambda **o: layers.FixedWindow(3, **o), (rows.inputs(), rows.VALID)),
     "GRU": (lambda **o: recurrent(layers.GRU, **o), (rows.inputs(), rows.VALID)),
     "GatedFeedForward": (
@@ -152,6 +154,8 @@ EXAMPLES = {
         ),
         DECODER_INPUTS,
     ),
+    "MaxTokens": (lambda **o: layers.MaxTokens(**o), (rows.inputs(), rows.VALID)),
+    "MeanTokens": (lambda **o: layers.MeanTokens(**o), (rows.inputs(), rows.VALID)),
     "MultiplicativeAttention": (
         lambda **o: layers.MultiplicativeAttention(True, "he_normal", **o),
         CONTEXT_INPUTS,
@@ -179,6 +183,14 @@ EXAMPLES = {
     "SinusoidalPositions": (
         lambda **o: layers.SinusoidalPositions(8, 50.0, **o),
         (rows.POSITIONS,),
+    ),
+    "SpanScores": (
+        lambda **o: layers.SpanScores("he_normal", **o),
+        (rows.inputs(), rows.VALID),
+    ),
+    "TakeTokens": (
+        lambda **o: layers.TakeTokens(**o),
+        (rows.inputs(), rows.POSITIONS[:, :3]),
     ),
     "TokenEmbedding": (
         lambda **o: layers.TokenEmbedding(11, 8, 2.0, keras.initializers.RandomNormal(), 0.5, **o),
