@@ -14,6 +14,7 @@ from keras_arch.layers.embedding import TokenEmbedding
 from keras_arch.layers.encoder_block import EncoderBlock
 from keras_arch.layers.feedforward import FeedForward, GatedFeedForward
 from keras_arch.layers.fixed_window import FixedWindow
+from keras_arch.layers.fold_choices import FoldChoices
 from keras_arch.layers.gru import GRU
 from keras_arch.layers.heads import CausalLMHead
 from keras_arch.layers.location_attention import LocationAttention

@@ -8,6 +8,7 @@ from keras_arch.objectives.denoising import (
     permute_sentences,
     rotate_document,
 )
+from keras_arch.objectives.masked_lm import mask_for_mlm
 from keras_arch.objectives.metrics import BitsPerCharacter, Perplexity, TokenNats
 from keras_arch.objectives.mixing import mixing_rates
 from keras_arch.objectives.next_token import next_token

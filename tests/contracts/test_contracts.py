@@ -272,6 +272,22 @@ def test_one_batch_is_learned(config, token_ids):
     assert losses[-1] < 0.15
 
 
+@every_encoder
+def test_masked_tokens_of_one_batch_are_learned(config, token_ids):
+    model = ka.models.masked_lm(ka.models.builder(config)(config))
+    model.compile(
+        optimizer=keras.optimizers.Adam(0.02),
+        loss=ka.objectives.TokenCrossentropy(),
+    )
+    valid = np.ones(token_ids.shape, "bool")
+    inputs, targets, weights = ka.objectives.mask_for_mlm(token_ids, valid, 0, 0, V, rate=0.3)
+    inputs = {**inputs_of(model, inputs["token_ids"]), **inputs}
+    arguments = {"sample_weight": weights, "batch_size": 3, "verbose": 0}
+    losses = model.fit(inputs, targets, epochs=60, shuffle=False, **arguments).history["loss"]
+    assert losses[0] == pytest.approx(np.log(V), abs=0.3)
+    assert losses[-1] < 0.15
+
+
 @every_config
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_is_close(config, policy, token_ids, ragged):

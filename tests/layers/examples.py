@@ -129,6 +129,7 @@ EXAMPLES = {
     "FeedForward": (feedforward, (rows.inputs(),)),
     "FirstToken": (lambda **o: layers.FirstToken(**o), (rows.inputs(), rows.VALID)),
     "FixedWindow": (lambda **o: layers.FixedWindow(3, **o), (rows.inputs(), rows.VALID)),
+    "FoldChoices": (lambda **o: layers.FoldChoices(**o), (rows.inputs(),)),
     "GRU": (lambda **o: recurrent(layers.GRU, **o), (rows.inputs(), rows.VALID)),
     "GatedFeedForward": (
         lambda **o: layers.GatedFeedForward(12, "silu", False, 0.1, "he_normal", "ones", **o),
