@@ -25,9 +25,11 @@ from keras_arch.layers.norms import LayerNorm, RMSNorm
 from keras_arch.layers.part import Part
 from keras_arch.layers.pooling import FirstToken, MaxTokens, MeanTokens
 from keras_arch.layers.positions import LearnedPositions, SinusoidalPositions, TokenPositions
+from keras_arch.layers.put_tokens import PutTokens
 from keras_arch.layers.relative_bias import AlibiBias, RelativeBias, relative_bucket
 from keras_arch.layers.residual import PostNorm, PreNorm, Residual, SandwichNorm
 from keras_arch.layers.rotary import DynamicNTKScaling, LinearScaling, Rotary, YarnScaling
+from keras_arch.layers.sample_tokens import SampleTokens
 from keras_arch.layers.self_attention import SelfAttention
 from keras_arch.layers.span_scores import SpanScores
 from keras_arch.layers.take_tokens import TakeTokens

@@ -6,6 +6,7 @@ from keras_arch.models.bert import BERTConfig, bert
 from keras_arch.models.catalog import SIZES, builder, catalog
 from keras_arch.models.distilbert import DistilBERTConfig, distilbert
 from keras_arch.models.electra import ELECTRAConfig, electra
+from keras_arch.models.electra_pretraining import electra_pretraining
 from keras_arch.models.encoder_heads import (
     next_sentence,
     replaced_tokens,

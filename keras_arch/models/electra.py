@@ -55,19 +55,26 @@ SIZES = {
 }
 
 
-def electra(config):
+def electra(config, tables_of=None):
     """Builds an ELECTRA without a head.
 
     Args:
         config: An `ELECTRAConfig`.
+        tables_of: Another ELECTRA, with or without a head, whose tables of tokens, types and
+            positions this one reads, too: a generator those of its discriminator (section 3.2).
 
     Returns:
         A functional model from `token_ids` int32 `[B, T]`, `valid` bool `[B, T]` and `type_ids`
         int32 `[B, T]` to a dict: `hidden` `[B, T, D]`, the vectors of the tokens.
+
+    Raises:
+        ValueError: If the tables of the other are not of this one's shapes.
     """
     inputs = token_inputs() | type_inputs()
     positions = token_positions(inputs)
     tables = embedding_layers(config, config.types, width=config.embedding_width)
+    if tables_of is not None:
+        tables = {name: _shared(tables_of, name, table) for name, table in tables.items()}
     x = embedded(config, tables, inputs["token_ids"], positions, inputs["type_ids"])
     if config.embedding_width != config.width:
         matrix = keras.layers.Dense(
@@ -76,3 +83,16 @@ def electra(config):
         x = matrix(x)
     outputs = {"hidden": encoder_stack(config, x, positions, inputs["valid"])}
     return keras.Model(inputs, outputs, name="electra")
+
+
+def _shared(model, name, own):
+    """Returns a model's table instead of one's own, of the same rows and columns."""
+    table = model.get_layer(name)
+    for field in ("vocabulary_size", "context_length", "width"):
+        theirs, ours = (getattr(layer, field, None) for layer in (table, own))
+        if theirs != ours:
+            raise ValueError(
+                f"tables_of must have tables of the config's shapes; received one whose {name!r} "
+                f"has {field}={theirs}, not {ours}."
+            )
+    return table

@@ -14,6 +14,7 @@ from keras_arch.objectives.mixing import mixing_rates
 from keras_arch.objectives.next_token import next_token
 from keras_arch.objectives.packing import Packed, pack
 from keras_arch.objectives.prefix_split import prefix_split
+from keras_arch.objectives.replaced_tokens import replaced_token_batch
 from keras_arch.objectives.span_corruption import (
     corrupt_spans,
     descending_sentinels,

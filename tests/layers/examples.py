@@ -167,6 +167,10 @@ EXAMPLES = {
     ),
     "PostNorm": (lambda **o: layers.PostNorm(attention(), norm(), 0.2, **o), ATTENTION_INPUTS),
     "PreNorm": (lambda **o: layers.PreNorm(feedforward(), norm(), 0.2, **o), (rows.inputs(),)),
+    "PutTokens": (
+        lambda **o: layers.PutTokens(**o),
+        (TOKEN_IDS, rows.POSITIONS[:, 3:], TOKEN_IDS[:, :3]),
+    ),
     "RMSNorm": (lambda **o: layers.RMSNorm(1e-4, **o), (rows.inputs(),)),
     "RelativeBias": (
         lambda **o: layers.RelativeBias(3, 8, 20, True, "he_normal", **o),
@@ -176,6 +180,7 @@ EXAMPLES = {
         lambda **o: layers.Rotary(200.0, "interleaved", layers.LinearScaling(2.0), **o),
         (rows.normal(rows.BATCH, 2, rows.TIME, 8), rows.POSITIONS),
     ),
+    "SampleTokens": (lambda **o: layers.SampleTokens(3, **o), (rows.inputs(),)),
     "SandwichNorm": (
         lambda **o: layers.SandwichNorm(feedforward(), norm(), norm(name="output_norm"), 0.2, **o),
         (rows.inputs(),),
