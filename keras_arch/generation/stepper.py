@@ -69,7 +69,8 @@ class Stepper:
     def _check_order(self):
         """Raises ValueError if the tokens to decode go through an encoder."""
         for call in self.time_calls:
-            if isinstance(call.layer, EncoderBlock):
+            # A decoder block is one that has a `step` as well.
+            if isinstance(call.layer, EncoderBlock) and not hasattr(call.layer, "step"):
                 raise ValueError(
                     "an encoder cannot be decoded step by step, for its tokens see those after "
                     f"them; received a model whose layer {call.layer.name!r} (EncoderBlock) reads "
