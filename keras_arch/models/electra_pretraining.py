@@ -41,7 +41,7 @@ def electra_pretraining(generator, discriminator, seed=None):
     Raises:
         ValueError: If the two have not these inputs.
 
-    Source: Clark et al. 2020, section 3.1; the weight of 50: section 3.3 and appendix A.
+    Source: Clark et al. 2020, section 2; the weight of 50: appendix A.
     """
     names, others = sorted(inputs_of(generator)), sorted(inputs_of(discriminator))
     if names != sorted([*others, "masked_positions"]):

@@ -97,7 +97,7 @@ def replaced_tokens(encoder, activation="gelu"):
     Returns:
         A functional model from the encoder's inputs to logits `[B, T]`, positive: replaced.
 
-    Source: Clark et al. 2020, section 3.1.
+    Source: Clark et al. 2020, section 2.
     """
     x = hidden_of(encoder)
     x = dense(encoder, x.shape[-1], "replaced_dense", activation)(x)

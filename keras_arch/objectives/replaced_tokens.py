@@ -16,7 +16,7 @@ def replaced_token_batch(inputs, targets, weights):
         `(inputs, targets, weights)`: the inputs with `masked_ids`; dicts by output, `tokens` and
         `truth`: the latter's target is 0 and its weight 1 at every real token.
 
-    Source: Clark et al. 2020, section 3.1.
+    Source: Clark et al. 2020, section 2.
     """
     valid = inputs["valid"]
     return (

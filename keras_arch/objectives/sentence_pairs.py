@@ -22,7 +22,8 @@ def pack_texts(firsts, seconds=None, *, length, classification_id, separator_id,
 
     Returns:
         A dict of `token_ids` int32 `[B, T]`, 0 at pads; `valid` bool `[B, T]`; and `type_ids`
-        int32 `[B, T]`, 1 for the second text and its separator, else 0.
+        int32 `[B, T]`, 1 for the second text and its separator, else 0. For a model without types,
+        take the last out.
 
     Raises:
         ValueError: If an argument is out of range, there are not as many seconds as firsts, or the

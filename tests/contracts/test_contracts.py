@@ -105,7 +105,7 @@ def test_ragged_generation_equals_naive(config):
 
 @every_encoder
 def test_encoders_are_not_decoded(config):
-    message = r"one output; received 2, of the layers \['block_1', 'pooler'\]|'block_0'.*token_ids"
+    message = r"one output; received 2, of the layers \['block_0', 'pooler'\]|'block_0'.*token_ids"
     with pytest.raises(ValueError, match=message):
         ka.generate(shared(config), [[1, 2, 3]], max_new_tokens=2)
 

@@ -12,6 +12,7 @@ V = 31
 CONTEXT = 24
 
 _SHAPE = {"vocabulary_size": V, "width": 16, "layers": 2, "heads": 4, "context_length": CONTEXT}
+_ENCODER = {**_SHAPE, "layers": 1}
 _RECURRENT = {"vocabulary_size": V, "width": 16, "layers": 2}
 _TRANSFORMER = {
     "vocabulary_size": V,
@@ -49,10 +50,10 @@ DECODERS = {
 }
 #: The same for models that read a row whole and give no logits.
 ENCODERS = {
-    "bert": ka.models.BERTConfig(**_SHAPE),
-    "roberta": ka.models.RoBERTaConfig(**_SHAPE),
-    "distilbert": ka.models.DistilBERTConfig(**_SHAPE),
-    "electra": ka.models.ELECTRAConfig(**_SHAPE, embedding_width=8),
+    "bert": ka.models.BERTConfig(**_ENCODER),
+    "roberta": ka.models.RoBERTaConfig(**_ENCODER),
+    "distilbert": ka.models.DistilBERTConfig(**_ENCODER),
+    "electra": ka.models.ELECTRAConfig(**_ENCODER, embedding_width=8),
 }
 CONFIGS = DECODERS | ENCODERS
 

@@ -10,7 +10,7 @@ from keras import ops
 from keras_arch import models, objectives
 from tests.contracts.tiny import CONFIGS, V, build
 
-CONFIG = dataclasses.replace(CONFIGS["electra"], layers=1)
+CONFIG = CONFIGS["electra"]
 SMALLER = dataclasses.replace(CONFIG, width=8, heads=2)
 MASK, PAD = 0, 1
 
