@@ -6,6 +6,7 @@ Layers are classes, models are functions, decoding is derived from the model's o
 import importlib
 
 from keras_arch import analysis, checkpoints, generation, layers, models, objectives
+from keras_arch.generation.fill_mask import fill_mask
 from keras_arch.generation.generate import generate
 from keras_arch.generation.score import score
 

@@ -3,6 +3,7 @@
 from keras_arch.generation.beam import BeamGeneration, generate_beams
 from keras_arch.generation.beam_search import BeamSearch
 from keras_arch.generation.contrastive import generate_contrastive
+from keras_arch.generation.fill_mask import Filling, fill_mask
 from keras_arch.generation.filters import (
     MinimumLength,
     MinP,

@@ -104,7 +104,10 @@ def read_graph(model):
     config = model.get_config()
     outputs = _refs_of_outputs(config["output_layers"])
     if len(outputs) != 1:
-        raise ValueError(f"model must have one output; received {len(outputs)}: {outputs}.")
+        raise ValueError(
+            f"model must have one output; received {len(outputs)}, of the layers "
+            f"{[output.layer for output in outputs]}."
+        )
     layers = {operation.name: operation for operation in model.operations}
     inputs, waiting = [], []
     for layer in config["layers"]:

@@ -29,6 +29,10 @@ class Part(keras.layers.Layer):
       as if they had been pads; in each row those after the tokens that stay.
     """
 
+    def __init__(self, **kwargs):
+        # A part without arguments of its own has none of Keras's either in `_argument_names`.
+        super().__init__(**kwargs)
+
     def get_config(self):
         """Returns the constructor's arguments, JSON-serialisable."""
         config = super().get_config()

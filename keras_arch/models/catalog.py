@@ -3,6 +3,12 @@
 from keras_arch.models.attention_seq2seq import AttentionSeq2SeqConfig, attention_seq2seq
 from keras_arch.models.bart import SIZES as BART_SIZES
 from keras_arch.models.bart import BARTConfig, bart
+from keras_arch.models.bert import SIZES as BERT_SIZES
+from keras_arch.models.bert import BERTConfig, bert
+from keras_arch.models.distilbert import SIZES as DISTILBERT_SIZES
+from keras_arch.models.distilbert import DistilBERTConfig, distilbert
+from keras_arch.models.electra import SIZES as ELECTRA_SIZES
+from keras_arch.models.electra import ELECTRAConfig, electra
 from keras_arch.models.gpt2 import SIZES as GPT2_SIZES
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import SIZES as LLAMA_SIZES
@@ -16,6 +22,8 @@ from keras_arch.models.recurrent_lm import (
     lstm_lm,
     rnn_lm,
 )
+from keras_arch.models.roberta import SIZES as ROBERTA_SIZES
+from keras_arch.models.roberta import RoBERTaConfig, roberta
 from keras_arch.models.seq2seq import Seq2SeqConfig, seq2seq
 from keras_arch.models.t5 import SIZES as T5_SIZES
 from keras_arch.models.t5 import T5Config, t5
@@ -35,6 +43,10 @@ catalog = {
     "transformer": (TransformerConfig, transformer),
     "t5": (T5Config, t5),
     "bart": (BARTConfig, bart),
+    "bert": (BERTConfig, bert),
+    "roberta": (RoBERTaConfig, roberta),
+    "distilbert": (DistilBERTConfig, distilbert),
+    "electra": (ELECTRAConfig, electra),
 }
 
 #: Name -> size -> config, as published.
@@ -44,6 +56,10 @@ SIZES = {
     "transformer": TRANSFORMER_SIZES,
     "t5": T5_SIZES,
     "bart": BART_SIZES,
+    "bert": BERT_SIZES,
+    "roberta": ROBERTA_SIZES,
+    "distilbert": DISTILBERT_SIZES,
+    "electra": ELECTRA_SIZES,
 }
 
 

@@ -9,19 +9,20 @@ from keras_arch.layers import CausalLMHead, DecoderBlock, PreNorm, TokenEmbeddin
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DecoderConfig:
-    """The fields that all decoder-only models share. Architecture only: no dtype, path or sampler.
+class StackConfig:
+    """The fields that all models of one stack of Transformer blocks share.
+
+    Architecture only: no dtype, path or sampler.
 
     Attributes:
         vocabulary_size: V.
         width: D, of the residual stream.
-        layers: Number of decoder blocks.
+        layers: Number of blocks.
         heads: N, query heads; divides `width`.
         context_length: Longest sequence, in tokens.
         dropout: Rate after the embedding, inside attention and after each sublayer.
         norm_epsilon: Added to the variance in norms.
         initializer_range: Standard deviation of the initial matrices.
-        tied: Whether the head shares the embedding's table.
     """
 
     vocabulary_size: int
@@ -32,7 +33,6 @@ class DecoderConfig:
     dropout: float = 0.0
     norm_epsilon: float = 1e-5
     initializer_range: float = 0.02
-    tied: bool = True
 
     def __post_init__(self):
         for field in ("vocabulary_size", "width", "layers", "heads", "context_length"):
@@ -50,6 +50,17 @@ class DecoderConfig:
     def head_width(self):
         """H."""
         return self.width // self.heads
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DecoderConfig(StackConfig):
+    """The fields that all decoder-only models share; fields as in `StackConfig`, and:
+
+    Attributes:
+        tied: Whether the head shares the embedding's table.
+    """
+
+    tied: bool = True
 
 
 def token_inputs(packed=False):
@@ -85,11 +96,14 @@ def block_initializers(config):
     }
 
 
-def token_embedding(config, **options):
-    """Returns the layer that embeds tokens; the options are more of `TokenEmbedding`."""
+def token_embedding(config, width=None, **options):
+    """Returns the layer that embeds tokens, by default in the stream's width.
+
+    The options are more of `TokenEmbedding`.
+    """
     return TokenEmbedding(
         config.vocabulary_size,
-        config.width,
+        config.width if width is None else width,
         embeddings_initializer=normal(config),
         name="tokens",
         **options,

@@ -97,16 +97,19 @@ def encoder_blocks(config, sublayers, x, positions, valid, bias=None):
         bias: Symbolic `[B, N, S, S]` or None.
     """
     for i in range(config.encoder_layers):
-        attention = SelfAttention(
-            causal=False, name="self_attention", **sublayers.attention(config)
-        )
-        block = EncoderBlock(
-            sublayers.residual(config, attention, "attention"),
-            sublayers.residual(config, sublayers.feedforward(config), "feedforward"),
-            name=f"encoder_block_{i}",
-        )
+        block = encoder_block(config, sublayers, f"encoder_block_{i}")
         x = block(x, positions, valid, bias=bias)
     return x
+
+
+def encoder_block(config, sublayers, name):
+    """Returns one block of an encoder, made of the model's `Sublayers`."""
+    attention = SelfAttention(causal=False, name="self_attention", **sublayers.attention(config))
+    return EncoderBlock(
+        sublayers.residual(config, attention, "attention"),
+        sublayers.residual(config, sublayers.feedforward(config), "feedforward"),
+        name=name,
+    )
 
 
 def decoder_blocks(config, sublayers, x, positions, valid, memory, memory_valid, bias=None):

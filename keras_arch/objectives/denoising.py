@@ -9,8 +9,7 @@ Source: Lewis et al. 2020, section 2.2. Rates default to the 30 % of their secti
 
 import numpy as np
 
-from keras_arch.checks import check_fraction
-from keras_arch.objectives.rows import checked_row, generator
+from keras_arch.objectives.rows import checked_row, generator, random_count
 from keras_arch.objectives.spans import check_mean_length
 
 
@@ -32,7 +31,7 @@ def mask_tokens(token_ids, seed, mask_id, rate=0.3, special_ids=()):
         ValueError: If an argument is out of range.
     """
     ids, places, random = _document(token_ids, seed, special_ids, [mask_id])
-    ids[random.choice(places, _count(len(places), rate, random), replace=False)] = mask_id
+    ids[random.choice(places, random_count(len(places), rate, random), replace=False)] = mask_id
     return ids
 
 
@@ -52,7 +51,7 @@ def delete_tokens(token_ids, seed, rate=0.3, special_ids=()):
         ValueError: If an argument is out of range.
     """
     ids, places, random = _document(token_ids, seed, special_ids)
-    count = min(_count(len(places), rate, random), max(len(places) - 1, 0))
+    count = min(random_count(len(places), rate, random), max(len(places) - 1, 0))
     return np.delete(ids, random.choice(places, count, replace=False))
 
 
@@ -79,7 +78,7 @@ def infill_text(token_ids, seed, mask_id, rate=0.3, mean_length=3.0, special_ids
     """
     check_mean_length(mean_length)
     ids, places, random = _document(token_ids, seed, special_ids, [mask_id])
-    count = _count(len(places), rate, random)
+    count = random_count(len(places), rate, random)
     lengths = _span_lengths(count, mean_length, random)
     # How many of the kept tokens stand before each span; then how many tokens do.
     kept_before = np.sort(random.integers(len(places) - count + 1, size=len(lengths)))
@@ -145,12 +144,6 @@ def _document(token_ids, seed, special_ids, mask_ids=()):
     ids = checked_row(token_ids=token_ids)
     outside = [checked_row(special_ids=special_ids), checked_row(mask_id=mask_ids)]
     return ids, np.flatnonzero(~np.isin(ids, np.concatenate(outside))), generator(seed)
-
-
-def _count(total, rate, random):
-    """Returns a whole number whose mean is `total * rate`."""
-    check_fraction(rate=rate)
-    return int(total * rate + random.random())
 
 
 def _span_lengths(total, mean_length, random):

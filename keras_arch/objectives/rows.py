@@ -1,6 +1,8 @@
-"""Checks of one row of token ids, and of what it is changed by."""
+"""Checks of rows of token ids, and of what they are changed by."""
 
 import numpy as np
+
+from keras_arch.checks import check_fraction, check_positive
 
 
 def checked_row(least=0, vocabulary_size=None, **ids):
@@ -27,6 +29,34 @@ def checked_row(least=0, vocabulary_size=None, **ids):
     if len(wrong):
         raise ValueError(f"{name} must lie in [0, {limit}); received {wrong[0]}.")
     return ids.astype("int32")
+
+
+def checked_rows(token_ids, valid, vocabulary_size):
+    """Returns rows as int32 and bool `[B, T]`, copied.
+
+    Raises:
+        ValueError: If they are not of one shape `[B, T]`, a real token is no id in [0, V), or
+            `valid` is not bool.
+    """
+    check_positive(vocabulary_size=vocabulary_size)
+    ids, valid = np.array(token_ids), np.array(valid)
+    if ids.ndim != 2 or ids.shape != valid.shape or valid.dtype != bool:
+        raise ValueError(
+            "token_ids and valid must be int and bool of one shape [B, T]; received shapes "
+            f"{ids.shape} and {valid.shape}, dtypes {ids.dtype} and {valid.dtype}."
+        )
+    checked_row(token_ids=ids[valid], vocabulary_size=vocabulary_size)
+    return ids.astype("int32"), valid
+
+
+def random_count(total, rate, random):
+    """Returns a whole number whose mean is `total * rate`, the next one below or above it.
+
+    Raises:
+        ValueError: If the rate is not between 0 and 1.
+    """
+    check_fraction(rate=rate)
+    return int(total * rate + random.random())
 
 
 def generator(seed):

@@ -16,6 +16,8 @@ from keras import ops
 import keras_arch as ka
 from tests.contracts.tiny import (
     CONFIGS,
+    DECODERS,
+    ENCODERS,
     V,
     build,
     context_of,
@@ -24,10 +26,13 @@ from tests.contracts.tiny import (
     naive_greedy,
     shared,
     stepped_logits,
+    tokens_output,
 )
 
 ROOT = Path(__file__).parents[2]
 every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+every_decoder = pytest.mark.parametrize("config", DECODERS.values(), ids=DECODERS.keys())
+every_encoder = pytest.mark.parametrize("config", ENCODERS.values(), ids=ENCODERS.keys())
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -81,7 +86,7 @@ def test_keras_file_of_another_backend(token_ids, tmp_path):
         )
 
 
-@every_config
+@every_decoder
 @pytest.mark.parametrize("chunks", [[1] * 12, [3] * 4, [12]], ids=["1", "3", "all"])
 def test_steps_equal_the_full_pass(config, chunks, token_ids, ragged):
     model = shared(config)
@@ -90,7 +95,7 @@ def test_steps_equal_the_full_pass(config, chunks, token_ids, ragged):
     np.testing.assert_allclose(stepped[ragged], full[ragged], rtol=0, atol=1e-5)
 
 
-@every_config
+@every_decoder
 def test_ragged_generation_equals_naive(config):
     model = shared(config)
     rows = [[1, 2, 3, 4, 5], [7], [9, 8, 7]]
@@ -98,7 +103,14 @@ def test_ragged_generation_equals_naive(config):
     np.testing.assert_array_equal(generated.token_ids, naive_greedy(model, rows, 10))
 
 
-@every_config
+@every_encoder
+def test_encoders_are_not_decoded(config):
+    message = r"one output; received 2, of the layers \['block_0', 'pooler'\]|'block_0'.*token_ids"
+    with pytest.raises(ValueError, match=message):
+        ka.generate(shared(config), [[1, 2, 3]], max_new_tokens=2)
+
+
+@every_decoder
 def test_later_tokens_change_nothing_before_them(config, token_ids):
     model = shared(config)
     changed = token_ids.copy()
@@ -180,6 +192,8 @@ CHANGES = {
     "max_distance": 30,
     "gated": None,
     "position_offset": 0,
+    "types": 3,
+    "embedding_width": 12,
 }
 #: (Model, field) -> what other fields must be for it to have an effect.
 BASES = {
@@ -223,7 +237,7 @@ class _Observed:
 
     @functools.cached_property
     def limit(self):
-        return ka.generation.Stepper(self.model).context_length
+        return [getattr(layer, "context_length", None) for layer in self.model.layers]
 
     @functools.cached_property
     def logits(self):
@@ -232,7 +246,7 @@ class _Observed:
     @functools.cached_property
     def trained(self):
         inputs = inputs_of(self.model, self.token_ids)
-        return ops.convert_to_numpy(self.model(inputs, training=True))
+        return ops.convert_to_numpy(tokens_output(self.model(inputs, training=True)))
 
     @functools.cached_property
     def scale(self):
@@ -244,7 +258,7 @@ class _Observed:
 RATES = {ka.models.TransformerConfig: 0.02}
 
 
-@every_config
+@every_decoder
 def test_one_batch_is_learned(config, token_ids):
     model = ka.models.builder(config)(config)
     model.compile(
@@ -257,6 +271,22 @@ def test_one_batch_is_learned(config, token_ids):
     arguments = {"sample_weight": weights, "batch_size": 3, "verbose": 0}
     history = model.fit(inputs, targets, epochs=120, shuffle=False, **arguments)
     losses = history.history["loss"]
+    assert losses[0] == pytest.approx(np.log(V), abs=0.3)
+    assert losses[-1] < 0.15
+
+
+@every_encoder
+def test_masked_tokens_of_one_batch_are_learned(config, token_ids):
+    model = ka.models.masked_lm(ka.models.builder(config)(config))
+    model.compile(
+        optimizer=keras.optimizers.Adam(0.02),
+        loss=ka.objectives.TokenCrossentropy(),
+    )
+    valid = np.ones(token_ids.shape, "bool")
+    inputs, targets, weights = ka.objectives.mask_for_mlm(token_ids, valid, 0, 0, V, rate=0.3)
+    inputs = {**inputs_of(model, inputs["token_ids"]), **inputs}
+    arguments = {"sample_weight": weights, "batch_size": 3, "verbose": 0}
+    losses = model.fit(inputs, targets, epochs=60, shuffle=False, **arguments).history["loss"]
     assert losses[0] == pytest.approx(np.log(V), abs=0.3)
     assert losses[-1] < 0.15
 

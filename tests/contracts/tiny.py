@@ -12,6 +12,7 @@ V = 31
 CONTEXT = 24
 
 _SHAPE = {"vocabulary_size": V, "width": 16, "layers": 2, "heads": 4, "context_length": CONTEXT}
+_ENCODER = {**_SHAPE, "layers": 1}
 _RECURRENT = {"vocabulary_size": V, "width": 16, "layers": 2}
 _TRANSFORMER = {
     "vocabulary_size": V,
@@ -23,7 +24,7 @@ _TRANSFORMER = {
 _PAIRS = {"vocabulary_size": V, "width": 16, "encoder_width": 8, "decoder_width": 16}
 
 #: Label -> config; the label starts with the model's name in the catalog.
-CONFIGS = {
+DECODERS = {
     "gpt2": ka.models.GPT2Config(**_SHAPE),
     "gpt2-untied": ka.models.GPT2Config(**_SHAPE, tied=False, use_bias=False),
     "llama": ka.models.LlamaConfig(**_SHAPE, hidden_width=24),
@@ -50,6 +51,14 @@ CONFIGS = {
     "t5": ka.models.T5Config(**_TRANSFORMER, buckets=8, max_distance=10),
     "bart": ka.models.BARTConfig(**_TRANSFORMER, context_length=CONTEXT),
 }
+#: The same for models that read a row whole and give no logits.
+ENCODERS = {
+    "bert": ka.models.BERTConfig(**_ENCODER),
+    "roberta": ka.models.RoBERTaConfig(**_ENCODER),
+    "distilbert": ka.models.DistilBERTConfig(**_ENCODER),
+    "electra": ka.models.ELECTRAConfig(**_ENCODER, embedding_width=8),
+}
+CONFIGS = DECODERS | ENCODERS
 
 
 def build(config, seed=0, scale=0.4, **options):
@@ -68,8 +77,8 @@ def shared(config, scale=0.4):
 
 
 def context_of(model, rows):
-    """Returns what the model's context inputs get, by name; {} where it has none."""
-    if "source_ids" not in {tensor.name for tensor in model.inputs}:
+    """Returns what the model's source inputs get, by name; {} where it has none."""
+    if "source_ids" not in names_of(model):
         return {}
     source_ids = np.random.default_rng(2).integers(0, V, (rows, 5)).astype("int32")
     # Pads on the right, none, pads on the left and inside.
@@ -77,16 +86,29 @@ def context_of(model, rows):
     return {"source_ids": source_ids, "source_valid": np.resize(source_valid, (rows, 5))}
 
 
+def names_of(model):
+    """Returns the names of the model's inputs."""
+    return {tensor.name for tensor in model.inputs}
+
+
 def inputs_of(model, token_ids, valid=None):
     """Returns all inputs of the model, by name."""
     token_ids = np.asarray(token_ids, "int32")
     valid = np.ones(token_ids.shape, "bool") if valid is None else np.asarray(valid)
-    return {"token_ids": token_ids, "valid": valid, **context_of(model, len(token_ids))}
+    inputs = {"token_ids": token_ids, "valid": valid, **context_of(model, len(token_ids))}
+    if "type_ids" in names_of(model):
+        inputs["type_ids"] = token_ids % 2
+    return inputs
 
 
 def logits(model, token_ids, valid=None):
-    """Returns the model's logits as numpy."""
-    return keras.ops.convert_to_numpy(model(inputs_of(model, token_ids, valid)))
+    """Returns the model's logits as numpy; of an encoder, its vectors of the tokens."""
+    return keras.ops.convert_to_numpy(tokens_output(model(inputs_of(model, token_ids, valid))))
+
+
+def tokens_output(outputs):
+    """Returns what a model says of each token, `[B, T, ...]`."""
+    return outputs["hidden"] if isinstance(outputs, dict) else outputs
 
 
 def stepped_logits(model, token_ids, valid, chunks, context=None):

@@ -83,6 +83,7 @@ def decoder_block(**options):
 
 
 EXAMPLES = {
+    "AddBias": (lambda **o: layers.AddBias(**o), (rows.inputs(),)),
     "AdditiveAttention": (
         lambda **o: layers.AdditiveAttention(7, True, True, True, "he_normal", **o),
         (*CONTEXT_INPUTS, abs(rows.normal(rows.BATCH, rows.TIME, sources.LENGTH, seed=8))),
@@ -126,7 +127,9 @@ EXAMPLES = {
         ATTENTION_INPUTS,
     ),
     "FeedForward": (feedforward, (rows.inputs(),)),
+    "FirstToken": (lambda **o: layers.FirstToken(**o), (rows.inputs(), rows.VALID)),
     "FixedWindow": (lambda **o: layers.FixedWindow(3, **o), (rows.inputs(), rows.VALID)),
+    "FoldChoices": (lambda **o: layers.FoldChoices(**o), (rows.inputs(),)),
     "GRU": (lambda **o: recurrent(layers.GRU, **o), (rows.inputs(), rows.VALID)),
     "GatedFeedForward": (
         lambda **o: layers.GatedFeedForward(12, "silu", False, 0.1, "he_normal", "ones", **o),
@@ -152,6 +155,8 @@ EXAMPLES = {
         ),
         DECODER_INPUTS,
     ),
+    "MaxTokens": (lambda **o: layers.MaxTokens(**o), (rows.inputs(), rows.VALID)),
+    "MeanTokens": (lambda **o: layers.MeanTokens(**o), (rows.inputs(), rows.VALID)),
     "MultiplicativeAttention": (
         lambda **o: layers.MultiplicativeAttention(True, "he_normal", **o),
         CONTEXT_INPUTS,
@@ -162,6 +167,10 @@ EXAMPLES = {
     ),
     "PostNorm": (lambda **o: layers.PostNorm(attention(), norm(), 0.2, **o), ATTENTION_INPUTS),
     "PreNorm": (lambda **o: layers.PreNorm(feedforward(), norm(), 0.2, **o), (rows.inputs(),)),
+    "PutTokens": (
+        lambda **o: layers.PutTokens(**o),
+        (TOKEN_IDS, rows.POSITIONS[:, 3:], TOKEN_IDS[:, :3]),
+    ),
     "RMSNorm": (lambda **o: layers.RMSNorm(1e-4, **o), (rows.inputs(),)),
     "RelativeBias": (
         lambda **o: layers.RelativeBias(3, 8, 20, True, "he_normal", **o),
@@ -171,6 +180,7 @@ EXAMPLES = {
         lambda **o: layers.Rotary(200.0, "interleaved", layers.LinearScaling(2.0), **o),
         (rows.normal(rows.BATCH, 2, rows.TIME, 8), rows.POSITIONS),
     ),
+    "SampleTokens": (lambda **o: layers.SampleTokens(3, **o), (rows.inputs(),)),
     "SandwichNorm": (
         lambda **o: layers.SandwichNorm(feedforward(), norm(), norm(name="output_norm"), 0.2, **o),
         (rows.inputs(),),
@@ -179,6 +189,14 @@ EXAMPLES = {
     "SinusoidalPositions": (
         lambda **o: layers.SinusoidalPositions(8, 50.0, **o),
         (rows.POSITIONS,),
+    ),
+    "SpanScores": (
+        lambda **o: layers.SpanScores("he_normal", **o),
+        (rows.inputs(), rows.VALID),
+    ),
+    "TakeTokens": (
+        lambda **o: layers.TakeTokens(**o),
+        (rows.inputs(), rows.POSITIONS[:, :3]),
     ),
     "TokenEmbedding": (
         lambda **o: layers.TokenEmbedding(11, 8, 2.0, keras.initializers.RandomNormal(), 0.5, **o),

@@ -5,7 +5,8 @@ import pytest
 import keras_arch as ka
 
 #: As published: GPT-2's by its release (the tied head counted once), LLaMA's by Touvron et al.,
-#: T5's and BART's as their checkpoints count; the Transformer's in `test_transformer.py`.
+#: those of T5, BART and the encoders as their checkpoints count; the Transformer's in
+#: `test_encoder_decoders.py`.
 PUBLISHED = {
     ("gpt2", "small"): 124_439_808,
     ("gpt2", "medium"): 354_823_168,
@@ -29,6 +30,16 @@ PUBLISHED = {
     ("t5", "v1_1_xxl"): 11_135_332_352,
     ("bart", "base"): 139_420_416,
     ("bart", "large"): 406_291_456,
+    ("bert", "base"): 109_482_240,
+    ("bert", "large"): 335_141_888,
+    ("bert", "base_cased"): 108_310_272,
+    ("bert", "large_cased"): 333_579_264,
+    ("roberta", "base"): 124_645_632,
+    ("roberta", "large"): 355_359_744,
+    ("distilbert", "base"): 66_362_880,
+    ("electra", "small"): 13_483_008,
+    ("electra", "base"): 108_891_648,
+    ("electra", "large"): 334_092_288,
 }
 SHAPE = {"vocabulary_size": 31, "width": 16, "layers": 2, "heads": 4, "context_length": 24}
 
@@ -85,7 +96,7 @@ def test_matrices_that_write_into_the_stream_start_smaller():
         ({"initializer_range": 0.0}, r"initializer_range.*0\.0"),
     ],
 )
-@pytest.mark.parametrize("name", ["GPT2Config", "LlamaConfig"])
+@pytest.mark.parametrize("name", ["GPT2Config", "LlamaConfig", "BERTConfig"])
 def test_bad_fields_are_named(name, changes, message):
     rest = {"hidden_width": 24} if name == "LlamaConfig" else {}
     with pytest.raises(ValueError, match=message):
@@ -98,5 +109,5 @@ def test_rotary_needs_even_heads():
 
 
 def test_a_config_of_no_model_is_named():
-    with pytest.raises(ValueError, match="BARTConfig; received config='gpt2'"):
+    with pytest.raises(ValueError, match="ELECTRAConfig; received config='gpt2'"):
         ka.models.builder("gpt2")
