@@ -118,6 +118,7 @@ def test_other_settings_run_too(recipe, tmp_path, corpus):
         accumulate=2,
         dropout=0.1,
         label_smoothing=0.1,
+        ema=0.9,
         precision="bfloat16",
         patience=1,
     )
@@ -151,6 +152,7 @@ def test_other_settings_run_too(recipe, tmp_path, corpus):
         ({"clip": 0.0}, "global_clipnorm=0.0"),
         ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
         ({"patience": -1}, "patience=-1"),
+        ({"ema": 1.0}, "ema=1.0"),
         ({"tokenizer": "byte_pair", "vocabulary_size": 256}, "vocabulary_size=256"),
         ({"data": "no such text"}, "no such text"),
     ],
