@@ -16,6 +16,7 @@ from keras_arch.objectives.prefix_split import prefix_split
 from keras_arch.objectives.span_corruption import (
     corrupt_spans,
     descending_sentinels,
+    fill_spans,
     span_corruption,
 )
 from keras_arch.objectives.spans import random_spans, span_counts
