@@ -48,6 +48,10 @@ class PairModelSettings(TrainingSettings):
         """Returns the pairs to train on, to validate on and to test on."""
         raise NotImplementedError
 
+    def source_text(self, source):
+        """Returns what the model reads of a source."""
+        return source
+
     def describe(self):
         """Returns what a run can only go on with, besides the pairs: at least "files"."""
         raise NotImplementedError
@@ -79,7 +83,7 @@ def main(settings):
         settings,
         strategy,
         settings.describe() | {"sha256": digest(splits)},
-        lambda folder: run(settings, strategy, folder, *splits),
+        lambda folder: run(settings, strategy, folder, splits),
     )
 
 
@@ -92,10 +96,13 @@ def digest(splits):
     return found.hexdigest()
 
 
-def run(settings, strategy, folder, train, validation, test):
+def run(settings, strategy, folder, splits):
     """Trains in the run folder; the chief worker writes the results and returns the report."""
     ka.training.keep_freed_memory()
     keras.utils.set_random_seed(settings.seed)
+    train, validation, test = (
+        ka.text.Pairs([*map(settings.source_text, sources)], targets) for sources, targets in splits
+    )
     tokenizer = load_tokenizer(settings, strategy.chief, folder, train)
     rows = strategy.replicas * settings.accumulate
     train_batches = batches(settings, tokenizer, train, settings.seed, rows)

@@ -57,6 +57,9 @@ class TrainingSettings:
         """Returns the model's configuration."""
         raise NotImplementedError
 
+    def initialise(self, model):
+        """Gives a new model the weights to start from, where those it has will not do."""
+
     def trained(self, model):
         """Returns the model to compile and fit, which trains the weights of `model`."""
         return model
@@ -116,6 +119,7 @@ def make_model(settings, strategy, schedule, vocabulary_size):
     config = settings.config(vocabulary_size)
     with strategy.scope(), ka.training.precision(settings.precision):
         model = ka.models.builder(config)(config)
+        settings.initialise(model)
     trained = settings.trained(strategy.trainable(model))
     with strategy.scope():
         trained.compile(
