@@ -11,14 +11,15 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-import language_model
+import text_model
+from language_model import LanguageModelSettings
 from training_run import command
 
 import keras_arch as ka
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(language_model.LanguageModelSettings):
+class Settings(LanguageModelSettings):
     """Settings of a GPT."""
 
     run_folder: pathlib.Path = pathlib.Path("runs/demo")  # Where everything goes
@@ -45,4 +46,4 @@ class Settings(language_model.LanguageModelSettings):
 
 
 if __name__ == "__main__":
-    command(language_model.main, Settings, __doc__)
+    command(text_model.main, Settings, __doc__)

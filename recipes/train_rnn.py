@@ -11,14 +11,15 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-import language_model
+import text_model
+from language_model import LanguageModelSettings
 from training_run import command
 
 import keras_arch as ka
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(language_model.LanguageModelSettings):
+class Settings(LanguageModelSettings):
     """Settings of a recurrent or fixed-window language model."""
 
     run_folder: pathlib.Path = pathlib.Path("runs/rnn")  # Where everything goes
@@ -64,18 +65,22 @@ class Settings(language_model.LanguageModelSettings):
                 f"evaluation_batch_size={self.evaluation_batch_size}, batch_size={self.batch_size}."
             )
 
-    def batches(self, ids, start_step):
+    def batches(self, tokenizer, ids, start_step):
         """Returns the batches to train on, from that update on, without end."""
         if not self.stateful:
-            return super().batches(ids, start_step)
+            return super().batches(tokenizer, ids, start_step)
         return ka.text.contiguous_rows(ids, self.context, self.batch_size, start_step)
 
-    def validation(self, ids, vocabulary_size):
+    def validation(self, tokenizer, ids):
         """Returns the batches to evaluate on."""
         if not self.stateful:
-            return super().validation(ids, vocabulary_size)
+            return super().validation(tokenizer, ids)
         return ka.text.contiguous_rows(
-            ids, self.context, self.batch_size, epochs=1, vocabulary_size=vocabulary_size
+            ids,
+            self.context,
+            self.batch_size,
+            epochs=1,
+            vocabulary_size=tokenizer.vocabulary_size,
         )
 
     def trained(self, model):
@@ -84,4 +89,4 @@ class Settings(language_model.LanguageModelSettings):
 
 
 if __name__ == "__main__":
-    command(language_model.main, Settings, __doc__)
+    command(text_model.main, Settings, __doc__)

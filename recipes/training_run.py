@@ -11,7 +11,7 @@ import keras
 import tyro
 
 import keras_arch as ka
-from keras_arch.checks import check_positive
+from keras_arch.checks import check_positive, check_rate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +33,7 @@ class TrainingSettings:
     beta_2: float = 0.99  # Decay of AdamW's second moment
     weight_decay: float = 0.1  # AdamW's weight decay, on matrices
     clip: float = 1.0  # Largest norm of the gradient
+    ema: float = 0.0  # Decay of the weights' average, which is evaluated and saved; 0: the weights
     label_smoothing: float = 0.0  # Probability spread over the vocabulary in the training targets
     precision: Literal["float32", "bfloat16", "float16"] = "float32"  # Numbers to compute with
     strategy: Literal["auto", "one", "mirrored", "multiworker", "tpu"] = "auto"  # Devices
@@ -47,6 +48,7 @@ class TrainingSettings:
             raise ValueError(f"seed must be in [0, 2**32); received seed={self.seed}.")
         if self.patience < 0:
             raise ValueError(f"patience must not be negative; received patience={self.patience}.")
+        check_rate(ema=self.ema)
         self.optimizer(self.schedule())
         self.loss()
         self.jit(strategy)
@@ -54,6 +56,9 @@ class TrainingSettings:
     def config(self, vocabulary_size):
         """Returns the model's configuration."""
         raise NotImplementedError
+
+    def initialise(self, model):
+        """Gives a new model the weights to start from, where those it has will not do."""
 
     def trained(self, model):
         """Returns the model to compile and fit, which trains the weights of `model`."""
@@ -77,6 +82,8 @@ class TrainingSettings:
             beta_2=self.beta_2,
             global_clipnorm=self.clip,
             gradient_accumulation_steps=self.accumulate if self.accumulate > 1 else None,
+            use_ema=self.ema > 0,
+            ema_momentum=self.ema,
         )
 
     def loss(self):
@@ -112,6 +119,7 @@ def make_model(settings, strategy, schedule, vocabulary_size):
     config = settings.config(vocabulary_size)
     with strategy.scope(), ka.training.precision(settings.precision):
         model = ka.models.builder(config)(config)
+        settings.initialise(model)
     trained = settings.trained(strategy.trainable(model))
     with strategy.scope():
         trained.compile(

@@ -1,9 +1,11 @@
 """Prints the reports of several run folders as one table, the best first.
 
 python tools/compare_runs.py runs/counted runs/rnn runs/demo --plot compared.png
+python tools/compare_runs.py runs/finetuned runs/scratch --curves curves.png
 """
 
 import argparse
+import csv
 import json
 import pathlib
 import sys
@@ -18,7 +20,7 @@ COLUMNS = {
 
 
 def read_reports(folders):
-    """Returns the reports by the folders' names, lowest bits per character first.
+    """Returns the reports by the folders' names, lowest of the `measure` first.
 
     Raises:
         ValueError: If a folder has no report, or they are not all about one text.
@@ -32,7 +34,14 @@ def read_reports(folders):
     texts = {report["corpus"]["sha256"] for report in reports.values()}
     if len(texts) > 1:
         raise ValueError(f"folders must hold runs on one text; received {len(texts)} texts.")
-    return dict(sorted(reports.items(), key=lambda item: item[1]["bits_per_character"]))
+    name = measure(reports)
+    return dict(sorted(reports.items(), key=lambda item: item[1][name]))
+
+
+def measure(reports):
+    """Returns the figure to compare: bits per character where all have it, else nats per token."""
+    per_character = all("bits_per_character" in report for report in reports.values())
+    return "bits_per_character" if per_character else "validation_loss"
 
 
 def print_table(reports):
@@ -47,14 +56,31 @@ def print_table(reports):
 
 
 def plot(reports, path):
-    """Draws bits per character as bars."""
+    """Draws the measure as bars."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 0.5 * len(reports) + 1.5), layout="constrained")
     axes = figure.subplots()
-    names = list(reports)[::-1]
-    axes.barh(names, [reports[name]["bits_per_character"] for name in names])
-    axes.set_xlabel("bits per character of the validation split")
+    names, compared = list(reports)[::-1], measure(reports)
+    axes.barh(names, [reports[name][compared] for name in names])
+    axes.set_xlabel(f"{compared.replace('_', ' ')} of the validation split")
+    figure.savefig(path)
+
+
+def plot_curves(folders, path):
+    """Draws the validation losses over the steps, a line a run."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for folder in folders:
+        with open(folder / "log.csv", newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row["validation_loss"]]
+        steps, losses = ([float(row[key]) for row in rows] for key in ("step", "validation_loss"))
+        axes.plot(steps, losses, "o-", markersize=4, label=folder.name)
+    axes.set_xlabel("step")
+    axes.set_ylabel("validation loss (nats per token)")
+    axes.legend(frameon=False)
     figure.savefig(path)
 
 
@@ -65,6 +91,7 @@ def main():
     )
     parser.add_argument("folders", nargs="+", type=pathlib.Path, help="run folders")
     parser.add_argument("--plot", type=pathlib.Path, help="PNG file to draw the table into")
+    parser.add_argument("--curves", type=pathlib.Path, help="PNG file to draw the losses into")
     arguments = parser.parse_args()
     try:
         reports = read_reports(arguments.folders)
@@ -73,6 +100,8 @@ def main():
     print_table(reports)
     if arguments.plot is not None:
         plot(reports, arguments.plot)
+    if arguments.curves is not None:
+        plot_curves(arguments.folders, arguments.curves)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from keras_arch.objectives.span_answers import Answer, answer_windows, best_answ
 from keras_arch.objectives.span_corruption import (
     corrupt_spans,
     descending_sentinels,
+    fill_spans,
     span_corruption,
 )
 from keras_arch.objectives.spans import random_spans, span_counts

@@ -70,6 +70,34 @@ def corrupt_spans(token_ids, noise, sentinel_ids, vocabulary_size=None):
     return inputs, np.insert(ids[noise], begins, sentinels[: len(begins)])
 
 
+def fill_spans(inputs, targets, sentinel_ids):
+    """Puts the spans that a target lists into the places of their sentinels.
+
+    Undoes `corrupt_spans`, and reads what a model wrote, which may be any ids: a span goes on to
+    the next sentinel, a sentinel that comes again is passed over, and one without a span in the
+    target stays in the row.
+
+    Args:
+        inputs: int `[S]`, a corrupted row.
+        targets: int `[T]`, spans, each after its sentinel.
+        sentinel_ids: The sentinels.
+
+    Returns:
+        int32 ids.
+
+    Raises:
+        ValueError: If ids are out of range.
+    """
+    ids, written = checked_row(inputs=inputs), checked_row(targets=targets)
+    sentinels = checked_row(sentinel_ids=sentinel_ids)
+    begins = np.flatnonzero(np.isin(written, sentinels))
+    spans = {}
+    for part in np.split(written, begins)[1:]:
+        spans.setdefault(int(part[0]), part[1:])
+    parts = [spans.get(int(token), token[None]) for token in ids]
+    return np.concatenate([ids[:0], *parts])
+
+
 def descending_sentinels(vocabulary_size, count=100):
     """Returns the last ids of a vocabulary from the top down, int32 `[count]`, as T5 uses them.
 

@@ -57,7 +57,7 @@ def find_pairs(
     if folder.is_dir():
         splits = [("train",), ("val",), ("test", "test_2016_flickr")]
         files = [
-            [_in_folder(folder, names, language) for language in (source, target)]
+            [in_folder(folder, names, language) for language in (source, target)]
             for names in splits
         ]
     elif os.fspath(name_or_folder) == MULTI30K:
@@ -77,7 +77,7 @@ def read_pairs(source_path: str | os.PathLike, target_path: str | os.PathLike) -
     Raises:
         ValueError: As `find_pairs`; names the file, and the line where there is one.
     """
-    sources, targets = _lines(source_path), _lines(target_path)
+    sources, targets = read_lines(source_path), read_lines(target_path)
     if len(sources) != len(targets):
         raise ValueError(
             f"{source_path} and {target_path} must have as many lines; received {len(sources)} and "
@@ -86,7 +86,12 @@ def read_pairs(source_path: str | os.PathLike, target_path: str | os.PathLike) -
     return Pairs(sources, targets)
 
 
-def _lines(path: str | os.PathLike) -> list[str]:
+def read_lines(path: str | os.PathLike) -> list[str]:
+    """Returns the texts of a file, a line each.
+
+    Raises:
+        ValueError: As `find_pairs`.
+    """
     content = Path(path).read_bytes()
     try:
         if os.fspath(path).endswith(".gz"):
@@ -103,8 +108,9 @@ def _lines(path: str | os.PathLike) -> list[str]:
     return lines
 
 
-def _in_folder(folder: Path, names: tuple[str, ...], language: str) -> Path:
-    wanted = [f"{name}.{language}{ending}" for name in names for ending in ("", ".gz")]
+def in_folder(folder: Path, names: tuple[str, ...], ending: str) -> Path:
+    """Returns the file of a split, which has one of these names and that ending."""
+    wanted = [f"{name}.{ending}{packed}" for name in names for packed in ("", ".gz")]
     for name in wanted:
         if (folder / name).is_file():
             return folder / name

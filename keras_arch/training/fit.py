@@ -5,6 +5,7 @@ import tempfile
 
 import keras
 
+from keras_arch.training.averages import EvaluateAverages, has_averages, keep_averages
 from keras_arch.training.callbacks import EarlyStopping, Recorder
 from keras_arch.training.checkpoints import Checkpoints, SaveCheckpoint
 from keras_arch.training.interruption import SignalsAtBatchEnds
@@ -28,6 +29,9 @@ def fit(
     chief=True,
 ):
     """Trains a compiled model in a run folder, from its last checkpoint if it has one.
+
+    If the optimizer keeps a moving average of the weights (`use_ema=True`), that is what is
+    evaluated and what the model has in the end.
 
     Args:
         model: compiled with a `TokenNats` named "nats" among its `weighted_metrics`.
@@ -64,6 +68,8 @@ def fit(
         callbacks.append(ReseedTorch(progress))
     if patience:
         callbacks.append(EarlyStopping(progress, patience))
+    if has_averages(model.optimizer):
+        callbacks.append(EvaluateAverages())
     logs = WriteLogs(progress, folder / "log.csv", folder / "events")
     with SignalsAtBatchEnds() as at_batch_ends, tempfile.TemporaryDirectory() as unused:
         # Saving makes variables, which the workers of a cluster only make together.
@@ -85,9 +91,9 @@ def fit(
             # The earlier process may have died between its last checkpoint and its last row.
             logs.on_train_begin()
             logs.on_train_end()
-    if patience and chief:
-        return progress, checkpoints.load_best(model, progress)
-    return progress, progress.rows[-1]
+    row = checkpoints.load_best(model, progress) if patience and chief else progress.rows[-1]
+    keep_averages(model)
+    return progress, row
 
 
 def verbosity():

@@ -1,6 +1,7 @@
 """AdamW as language models use it: decay on matrices, exact clipping."""
 
 import keras
+from keras import ops
 
 from keras_arch.training import torch_adam
 from keras_arch.training.schedules import WarmupCosine
@@ -17,6 +18,9 @@ class AdamW(keras.optimizers.AdamW):
     `global_clipnorm` bounds the norm of the whole gradient. Under tf.distribute Keras clips each
     replica's share before they are summed; here the sum is clipped, as on one device.
 
+    With `use_ema=True` the weights' average after update n is `m * average + (1 - m) * weights`,
+    m being `ema_momentum`; after the first it is the weights. Keras averages at each micro-batch.
+
     Args:
         learning_rate: float or schedule. With `gradient_accumulation_steps=k` a `WarmupCosine`
             needs `micro_batches=k`.
@@ -27,7 +31,7 @@ class AdamW(keras.optimizers.AdamW):
             `global_clipnorm` is not positive.
 
     Source: Loshchilov & Hutter 2019, algorithm 2; decay on matrices only after Radford et al.
-    2018, section 4.1.
+    2018, section 4.1; averages after Polyak & Juditsky 1992, exponential as in Keras.
     """
 
     def __init__(self, learning_rate=0.001, weight_decay=0.1, **kwargs):
@@ -74,6 +78,16 @@ class AdamW(keras.optimizers.AdamW):
             learning_rate=learning_rate,
             settings=self,
         )
+
+    def _update_model_variables_moving_average(self, trainable_variables):
+        """Updates the averages, at the last micro-batch of each update."""
+        steps = self.gradient_accumulation_steps or 1
+        momentum = ops.where(self.iterations == 0, 0.0, self.ema_momentum)
+        momentum = ops.where((self._iterations + 1) % steps == 0, momentum, 1.0)
+        for v, average in zip(
+            trainable_variables, self._model_variables_moving_average, strict=True
+        ):
+            average.assign(momentum * average + (1.0 - momentum) * v)
 
 
 def decays(variable):

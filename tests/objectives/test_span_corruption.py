@@ -4,6 +4,7 @@ import pytest
 from keras_arch.objectives import (
     corrupt_spans,
     descending_sentinels,
+    fill_spans,
     random_spans,
     span_corruption,
     span_counts,
@@ -52,6 +53,21 @@ def test_equals_the_reference_and_loses_nothing():
         expected = reference.corrupt(ids, random_spans(len(ids), seed), sentinels)
         assert (inputs.tolist(), targets.tolist()) == expected
         assert reference.rebuild(inputs, targets, sentinels) == ids.tolist()
+        assert fill_spans(inputs, targets, sentinels).tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("written", "filled"),
+    [
+        ([], [99, 6, 98]),
+        ([4, 4], [99, 6, 98]),
+        ([98, 7], [99, 6, 7]),
+        ([4, 99, 98, 7, 8, 99, 5, 97], [6, 7, 8]),
+    ],
+    ids=["nothing", "no sentinel", "one missing", "one twice, an empty span"],
+)
+def test_what_a_model_wrote_is_filled_in(written, filled):
+    assert fill_spans([99, 6, 98], written, [99, 98, 97]).tolist() == filled
 
 
 def test_sentinels_descend_from_the_top():

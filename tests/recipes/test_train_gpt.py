@@ -24,7 +24,7 @@ TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
 def recipe(monkeypatch):
     """The recipe as a module, with the export (tested in tests/serving) noted down instead."""
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    names = ("training_run", "language_model", "train_gpt")
+    names = ("training_run", "text_model", "train_gpt")
     shared, road, module = map(importlib.import_module, names)
     exports = []
     monkeypatch.setattr(
@@ -118,6 +118,7 @@ def test_other_settings_run_too(recipe, tmp_path, corpus):
         accumulate=2,
         dropout=0.1,
         label_smoothing=0.1,
+        ema=0.9,
         precision="bfloat16",
         patience=1,
     )
@@ -151,6 +152,7 @@ def test_other_settings_run_too(recipe, tmp_path, corpus):
         ({"clip": 0.0}, "global_clipnorm=0.0"),
         ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
         ({"patience": -1}, "patience=-1"),
+        ({"ema": 1.0}, "ema=1.0"),
         ({"tokenizer": "byte_pair", "vocabulary_size": 256}, "vocabulary_size=256"),
         ({"data": "no such text"}, "no such text"),
     ],

@@ -4,6 +4,7 @@ import csv
 import importlib
 import json
 import pathlib
+import types
 
 import keras
 import numpy as np
@@ -21,7 +22,8 @@ SOURCES = ["a dog runs", "a red cat", "a cat runs a red dog", "dog", "a red dog 
 @pytest.fixture
 def recipe(monkeypatch):
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    return importlib.import_module("train_translation")
+    road, module = (importlib.import_module(name) for name in ("pair_model", "train_translation"))
+    return types.SimpleNamespace(main=road.main, Settings=module.Settings, road=road)
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_a_run_writes_its_folder(recipe, tmp_path, folder, capsys):
     asked = settings(recipe, tmp_path, folder, **changes)
     recipe.main(asked)
     report = json.loads((tmp_path / "run" / "report.json").read_text())
-    with open(tmp_path / "run" / "translations.tsv", newline="") as file:
+    with open(tmp_path / "run" / "predictions.tsv", newline="") as file:
         header, *rows = csv.reader(file, delimiter="\t")
     assert header == ["source", "reference", "greedy", "beam 2"]
     assert [row[0] for row in rows] == SOURCES
@@ -99,7 +101,7 @@ def test_a_run_writes_its_folder(recipe, tmp_path, folder, capsys):
 )
 def test_other_models(recipe, tmp_path, folder, monkeypatch, name, changes, pictures):
     exports = []
-    monkeypatch.setattr(recipe, "export_model", lambda *_, beams, **__: exports.append(beams))
+    monkeypatch.setattr(recipe.road, "export_model", lambda *_, beams, **__: exports.append(beams))
     recipe.main(settings(recipe, tmp_path, folder, steps=2, **changes))
     model = keras.saving.load_model(tmp_path / "run" / "model.keras", compile=False)
     assert model.name == name

@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_arch as ka
+from keras_arch.training.averages import EvaluateAverages
 from tests.training import tiny
 
 if keras.backend.backend() == "tensorflow":
@@ -26,7 +27,7 @@ if keras.backend.backend() == "tensorflow":
 
 OPTIMIZERS = {
     "sgd": lambda: keras.optimizers.SGD(1.0),
-    "adamw": lambda: ka.training.AdamW(0.01, global_clipnorm=0.1),
+    "adamw": lambda: ka.training.AdamW(0.01, global_clipnorm=0.1, use_ema=True, ema_momentum=0.5),
 }
 STEPS = {"sgd": 1, "adamw": 3}
 
@@ -45,7 +46,8 @@ def train(strategy, optimizer, folder=None):
             jit_compile=strategy.jit_compile(),
         )
         history = model.fit(data, steps_per_epoch=STEPS[optimizer], shuffle=False, verbose=0)
-        evaluation = model.evaluate(data, steps=1, verbose=0, return_dict=True)
+        callbacks = [EvaluateAverages()] if optimizer == "adamw" else []
+        evaluation = model.evaluate(data, steps=1, verbose=0, return_dict=True, callbacks=callbacks)
         trained = tiny.variables(model)
         if folder is not None:
             restored = restore_into_fresh(model, strategy, optimizer, folder)

@@ -137,3 +137,22 @@ def test_refuses_a_schedule_that_counts_other_steps():
 def test_refuses_a_clip_that_is_not_positive(clip):
     with pytest.raises(ValueError, match=f"global_clipnorm must be positive.*={clip}"):
         AdamW(global_clipnorm=clip)
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_averages_are_the_recursion_over_updates(micro_batches):
+    rng = np.random.default_rng(0)
+    weights = variable(rng.normal(size=(3, 4)), "kernel")
+    steps = None if micro_batches == 1 else micro_batches
+    optimizer = AdamW(
+        0.1, use_ema=True, ema_momentum=0.75, gradient_accumulation_steps=steps, weight_decay=0.0
+    )
+    average = None
+    for _ in range(4):
+        for _ in range(micro_batches):
+            apply(optimizer, [rng.normal(size=(3, 4))], [weights])
+        average = numpy(weights) if average is None else 0.75 * average + 0.25 * numpy(weights)
+        average = average.copy()
+    assert np.abs(average - numpy(weights)).max() > 0.01
+    optimizer.finalize_variable_values([weights])
+    np.testing.assert_allclose(numpy(weights), average, rtol=1e-6)

@@ -57,7 +57,7 @@ def main(folder, kill):
     schedule = ka.training.WarmupCosine(0.01, 0.001, 2, 12)
     model = tiny.model(dropout=0.3)
     model.compile(
-        ka.training.AdamW(schedule, global_clipnorm=1.0),
+        ka.training.AdamW(schedule, global_clipnorm=1.0, use_ema=True, ema_momentum=0.9),
         ka.objectives.TokenCrossentropy(),
         weighted_metrics=[ka.objectives.TokenNats(name="nats")],
         jit_compile=keras.backend.backend() == "jax",

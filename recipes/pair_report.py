@@ -1,4 +1,4 @@
-"""What a translator can do: BLEU by length of the source, and where it looks."""
+"""What a model of pairs can do: its predictions, BLEU by length of the source, where it looks."""
 
 import csv
 import io
@@ -12,59 +12,59 @@ import keras_arch as ka
 #: Words of a source: from, to.
 LENGTHS = ((1, 9), (10, 12), (13, 15), (16, None))
 ROWS = 100
-MAX_NEW_TOKENS = 64
 
 
-def evaluate(model, tokenizer, pairs, search):
-    """Returns the figures for the report, and the translations by search, in the pairs' order.
+def evaluate(model, tokenizer, pairs, search, max_new_tokens):
+    """Returns the figures for the report, and the predictions by search, in the pairs' order.
 
     Args:
         model: A trained model from `source_ids`, `source_valid`, `token_ids` and `valid`.
-        tokenizer: Of both languages, with the roles "begin" and "end".
+        tokenizer: Of sources and targets, with the roles "begin" and "end".
         pairs: `keras_arch.text.Pairs` with the references.
         search: A `BeamSearch`.
+        max_new_tokens: Most tokens of a prediction.
     """
-    translations, seconds = {}, {}
+    predictions, seconds = {}, {}
     for name, how in (("greedy", None), (f"beam {search.width}", search)):
         begin = time.perf_counter()
-        translations[name] = translate(model, tokenizer, pairs.sources, how)
+        predictions[name] = predict(model, tokenizer, pairs.sources, max_new_tokens, how)
         seconds[name] = round(time.perf_counter() - begin, 3)
     bleu = sacrebleu.metrics.BLEU()
     figures = {
         "bleu": {
             name: round(bleu.corpus_score(texts, [pairs.targets]).score, 2)
-            for name, texts in translations.items()
+            for name, texts in predictions.items()
         },
         "bleu_by_source_words": {
-            name: bleu_by_length(texts, pairs) for name, texts in translations.items()
+            name: bleu_by_length(texts, pairs) for name, texts in predictions.items()
         },
         "bleu_signature": str(bleu.get_signature()),
         "decode_seconds": seconds,
     }
     print_table(figures)
-    return figures, translations
+    return figures, predictions
 
 
-def translate(model, tokenizer, texts, search=None):
-    """Returns the translations of texts, by a `BeamSearch` or else greedily."""
+def predict(model, tokenizer, texts, max_new_tokens, search=None):
+    """Returns what a model makes of texts, by a `BeamSearch` or else greedily."""
     sources = [tokenizer.encode(text) for text in texts]
     # Rows of like length together: a batch takes as long as its longest row.
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    end = tokenizer.special_ids["end"]
     found = [""] * len(sources)
     for first in range(0, len(order), ROWS):
         rows = order[first : first + ROWS]
-        targets = translate_ids(model, tokenizer, [sources[i] for i in rows], search)
+        batch = [sources[i] for i in rows]
+        targets = predict_ids(model, tokenizer, batch, max_new_tokens, search)
         for i, target in zip(rows, targets, strict=True):
-            found[i] = tokenizer.decode([token for token in target if token != end]).strip()
+            found[i] = tokenizer.decode(without_end(tokenizer, target)).strip()
     return found
 
 
-def translate_ids(model, tokenizer, sources, search=None):
-    """Returns the translation of each list of ids, a list of ids with the end, if it came to it."""
+def predict_ids(model, tokenizer, sources, max_new_tokens, search=None):
+    """Returns what a model makes of each list of ids: ids with the end, if it came to it."""
     options = {
         "prompts": [[tokenizer.special_ids["begin"]]] * len(sources),
-        "max_new_tokens": MAX_NEW_TOKENS,
+        "max_new_tokens": max_new_tokens,
         "stop_ids": [tokenizer.special_ids["end"]],
         "context": {"source_ids": sources},
     }
@@ -77,14 +77,19 @@ def translate_ids(model, tokenizer, sources, search=None):
     return [row[real].tolist() for row, real in zip(ids, valid, strict=True)]
 
 
-def draw_alignments(model, tokenizer, texts, search, folder):
-    """Writes `alignment_1.png`, ...: which source tokens each token of a translation attends to.
+def without_end(tokenizer, ids):
+    """Returns the ids that are not the end."""
+    return [token for token in ids if token != tokenizer.special_ids["end"]]
+
+
+def draw_alignments(model, tokenizer, texts, search, max_new_tokens, folder):
+    """Writes `alignment_1.png`, ...: which source tokens each token of a prediction attends to.
 
     Of several attending layers the last is drawn, and of its heads the mean.
     """
     for number, text in enumerate(texts, 1):
         source = tokenizer.encode(text)
-        (target,) = translate_ids(model, tokenizer, [source], search)
+        (target,) = predict_ids(model, tokenizer, [source], max_new_tokens, search)
         read = [tokenizer.special_ids["begin"], *target[:-1]]
         inputs = {"source_ids": np.array([source]), "token_ids": np.array([read])}
         inputs |= {"source_valid": np.ones((1, len(source)), bool)}
@@ -123,10 +128,10 @@ def print_table(figures):
     print(figures["bleu_signature"])
 
 
-def write_translations(pairs, translations, folder):
-    """Writes `translations.tsv`: a source, its reference and what was found instead, a line."""
+def write_predictions(pairs, predictions, path):
+    """Writes a table: a source, its reference and what was found instead, a line."""
     content = io.StringIO()
     writer = csv.writer(content, delimiter="\t", lineterminator="\n")
-    writer.writerow(["source", "reference", *translations])
-    writer.writerows(zip(*pairs, *translations.values(), strict=True))
-    ka.training.write_text(folder / "translations.tsv", content.getvalue())
+    writer.writerow(["source", "reference", *predictions])
+    writer.writerows(zip(*pairs, *predictions.values(), strict=True))
+    ka.training.write_text(path, content.getvalue())
