@@ -3,6 +3,13 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from keras_arch.models import builder
+
+
+def build_body(config):
+    """Returns the model that the catalog has for a config."""
+    return builder(config)(config)
+
 
 class Family(NamedTuple):
     """A kind of Hugging Face checkpoint: its `config.json` and its table.
@@ -17,6 +24,11 @@ class Family(NamedTuple):
         rows: Function of our config that returns the table, a list of `Row`.
         extras: Function of our config that returns a list of `Extra`.
         prefix: Of the names of all tensors but the head's; files of the bare model have none.
+        bare: Whether it is saved without the prefix.
+        head: Name of the function in `keras_arch.models` that puts the head on, where a model of
+            the family may have one or another; None: its builder's own, or none.
+        build: Function of our config that returns the model.
+        advice: Names in the table -> what to say of a file that lacks that tensor.
     """
 
     model_type: str
@@ -28,3 +40,7 @@ class Family(NamedTuple):
     rows: Callable
     extras: Callable
     prefix: str = ""
+    bare: bool = False
+    head: str | None = None
+    build: Callable = build_body
+    advice: dict = {}

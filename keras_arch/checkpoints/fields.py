@@ -14,7 +14,8 @@ HARMLESS = re.compile(
     | gradient_checkpointing | chunk_size_feed_forward | pretraining_tp | return_dict.*
     | output_(hidden_states|attentions|past|scores|router_logits)
     | id2label | label2id | num_labels | problem_type | finetuning_task | task_specific_params
-    | (.*_)?(dropout|pdrop|layerdrop)(_rate)? | summary_.* | initializer_(range|factor) | init_std
+    | (.*_)?(dropout|pdrop|layerdrop)(_rate|_prob)? | summary_.*
+    | initializer_(range|factor) | init_std
     | .*_token_ids? | prefix | force_bos_token_to_be_generated
     | (max|min)(_new)?_(length|tokens) | do_sample | early_stopping | num_return_sequences
     | num_beams | num_beam_groups | diversity_penalty | temperature | top_[kp] | typical_p

@@ -9,7 +9,7 @@ from keras_arch.checkpoints.families import family_named
 from keras_arch.checkpoints.fields import Fields
 from keras_arch.checkpoints.matching import check_repeats, match
 from keras_arch.checkpoints.tensor_files import TensorFiles, find_files, read_object
-from keras_arch.models import builder, outline
+from keras_arch.models import outline
 
 
 class Report(NamedTuple):
@@ -48,12 +48,12 @@ class Loaded(NamedTuple):
     report: Report
 
 
-def load(source, family=None, dropout=0.0, ignore_fields=()):
+def load(source, family=None, dropout=0.0, ignore_fields=(), head=None):
     """Returns the model of a Hugging Face checkpoint; see `read`."""
-    return read(source, family, dropout, ignore_fields).model
+    return read(source, family, dropout, ignore_fields, head).model
 
 
-def read(source, family=None, dropout=0.0, ignore_fields=()):
+def read(source, family=None, dropout=0.0, ignore_fields=(), head=None):
     """Reads a Hugging Face checkpoint into a model of ours.
 
     One tensor after the other is read from the disk, when all of them have their place. Weights get
@@ -66,6 +66,8 @@ def read(source, family=None, dropout=0.0, ignore_fields=()):
         dropout: Rate of the model's dropout. The file's own rates are not read: they stand in
             places that differ between the families.
         ignore_fields: Names of fields of `config.json` that are not known here, to go on without.
+        head: Of an encoder, the name of the function in `keras_arch.models` that puts on the head
+            to read, such as "masked_lm"; None: the encoder alone, with its pooler.
 
     Returns:
         A `Loaded`.
@@ -78,13 +80,13 @@ def read(source, family=None, dropout=0.0, ignore_fields=()):
     config_file, paths = find_files(source)
     files = TensorFiles(paths)
     fields = Fields(read_object(config_file), ignore_fields)
-    family = family_named(fields.get("model_type") if family is None else family)
+    family = family_named(fields.get("model_type") if family is None else family, head)
     config = dataclasses.replace(family.read(fields), dropout=dropout)
     harmless = fields.harmless()
-    shapes = {weight.path: tuple(weight.shape) for weight in outline(config).weights}
+    shapes = {weight.path: tuple(weight.shape) for weight in outline(config, family.build).weights}
     matched = match(family, config, files, shapes)
     check_repeats(matched, files)
-    model = builder(config)(config)
+    model = family.build(config)
 
     def read_named(name):
         return files.read(matched.names[name])

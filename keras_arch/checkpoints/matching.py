@@ -49,7 +49,11 @@ def match(family, config, files, shapes):
         if copies:
             names[name] = copies[0]
             del repeats[copies[0]], ignored[copies[0]]
-    faults = [f"{name} is missing, for our {needed[name]}" for name in needed if name not in names]
+    faults = [
+        f"{name} is missing, for our {needed[name]}{family.advice.get(name, '')}"
+        for name in needed
+        if name not in names
+    ]
     used = {names[name] for name in needed if name in names}
     unexpected = files.shapes.keys() - used - ignored.keys()
     faults += [f"{name} {files.shapes[name]} has no place here" for name in unexpected]
@@ -84,7 +88,14 @@ def check_repeats(matched, files):
 def _names(family, files):
     """Returns names in the table -> names in the files; a bare model's lack the prefix."""
     whole = any(name.startswith(family.prefix) for name in files.shapes)
-    return {name if whole else family.prefix + name: name for name in files.shapes}
+    prefix = "" if whole else family.prefix
+    return {prefix + _spelt_anew(name): name for name in files.shapes}
+
+
+def _spelt_anew(name):
+    """Returns a tensor's name; files of BERT's time name a norm's weights as TensorFlow does."""
+    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+    return re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
 
 
 def _apart(extras, names, needed):

@@ -32,9 +32,13 @@ def stack(model, pattern):
 
 def decoder_fields(model):
     """Returns the fields that a decoder-only model's config has whatever its kind, but one."""
-    layers = stack(model, "block_{}")
-    tied = not has_layer(model, "head")
-    return {**_fields(model, layers[0]), "layers": len(layers), "tied": tied}
+    return {**_stack_fields(model), "tied": not has_layer(model, "head")}
+
+
+def encoder_fields(model):
+    """Returns the fields that all configs of `EncoderConfig` have."""
+    context_length = model.get_layer("position_table").context_length
+    return {**_stack_fields(model), "context_length": context_length}
 
 
 def encoder_decoder_fields(model):
@@ -42,6 +46,11 @@ def encoder_decoder_fields(model):
     encoder, decoder = stack(model, "encoder_block_{}"), stack(model, "decoder_block_{}")
     depths = {"encoder_layers": len(encoder), "decoder_layers": len(decoder)}
     return {**_fields(model, encoder[0]), **depths}
+
+
+def _stack_fields(model):
+    layers = stack(model, "block_{}")
+    return {**_fields(model, layers[0]), "layers": len(layers)}
 
 
 def _fields(model, block):
@@ -62,21 +71,21 @@ def has_layer(model, name):
     return any(layer.name == name for layer in model.layers)
 
 
-def recovered(model, recover):
+def recovered(model, family):
     """Returns a model's config, if its own model has the same layers, wired like these.
 
     Args:
         model: A functional model.
-        recover: A family's function that reads the config from it.
+        family: A `Family`.
 
     Raises:
         ValueError: If the model was wired in another way, naming where.
     """
     try:
-        config = recover(model)
+        config = family.recover(model)
     except (AttributeError, ValueError) as error:
         raise ValueError(f"{_AS_BUILT}; received {model.name}, where {error}") from error
-    expected, found = (_by_name(m) for m in (outline(config), model))
+    expected, found = (_by_name(m) for m in (outline(config, family.build), model))
     if expected.keys() != found.keys():
         raise ValueError(
             f"{_AS_BUILT}; {model.name} has the layers {sorted(found.keys() - expected.keys())} "

@@ -9,10 +9,11 @@ import tempfile
 
 import keras
 
-from keras_arch.checkpoints.families import FAMILIES, family_named
+from keras_arch.checkpoints.families import FAMILIES, families_named
 from keras_arch.checkpoints.fields import Fields
 from keras_arch.checkpoints.recover import recovered
 from keras_arch.checkpoints.shards import shards_of, write_shards
+from keras_arch.checkpoints.table import without_prefix
 from keras_arch.checkpoints.tensor_files import CONFIG, INDEX
 from keras_arch.checks import check_positive
 
@@ -47,6 +48,8 @@ def save(model, folder, family=None, fields=None, shard_bytes=5_000_000_000):
     family, config, own = _expressed(model, family)
     weights = {weight.path: weight for weight in model.weights}
     rows = family.rows(config)
+    if family.bare:
+        rows = without_prefix(rows, family.prefix)
     shards = shards_of(rows, weights, shard_bytes)
     own |= {
         "model_type": family.model_type,
@@ -64,12 +67,12 @@ def save(model, folder, family=None, fields=None, shard_bytes=5_000_000_000):
 
 def _expressed(model, name):
     """Returns the family, our config and the fields of `config.json`."""
-    families = FAMILIES.values() if name is None else [family_named(name)]
-    refusals = []
+    names, refusals = FAMILIES if name is None else [name], []
+    families = (family for name in names for family in families_named(name).values())
     for family in families:
         if family.model_name != model.name:
             continue
-        config = recovered(model, family.recover)
+        config = recovered(model, family)
         fields = family.write(config)
         again = family.read(Fields(fields))
         lost = [
@@ -83,7 +86,7 @@ def _expressed(model, name):
         refusals.append(f"{family.model_type} cannot express {', '.join(lost)}")
     raise ValueError(
         f"model must be one that a family of checkpoints can express; received {model.name}: "
-        f"{'; '.join(refusals) or f'none of {[x.model_type for x in families]} is of this kind'}."
+        f"{'; '.join(refusals) or f'none of {list(names)} is of this kind'}."
     )
 
 

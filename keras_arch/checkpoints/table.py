@@ -93,6 +93,14 @@ def table(weight, tensor):
     return [Row(f"{weight}/table", (f"{tensor}.weight",))]
 
 
+def without_prefix(rows, prefix):
+    """Returns rows whose tensors have the names of the bare model."""
+    return [
+        row._replace(tensors=tuple(name.removeprefix(prefix) for name in row.tensors))
+        for row in rows
+    ]
+
+
 def repeated(count, weight, tensor, rows):
     """Returns the rows of equal blocks.
 

@@ -13,6 +13,7 @@ from keras_arch.models.encoder_heads import (
     sequence_classification,
     span_answers,
     token_classification,
+    token_vectors,
 )
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import LlamaConfig, llama

@@ -33,6 +33,18 @@ def sequence_classification(encoder, classes, dropout=0.0):
     return headed(encoder, scored(encoder, x, classes, dropout, "classes"), "classification")
 
 
+def token_vectors(encoder):
+    """Leaves an encoder's pooler out, for heads that do not read it and files that have none.
+
+    Args:
+        encoder: As in `sequence_classification`.
+
+    Returns:
+        A functional model from the encoder's inputs to a dict with `hidden` `[B, T, D]` alone.
+    """
+    return headed(encoder, {"hidden": hidden_of(encoder)}, "token_vectors")
+
+
 def next_sentence(encoder):
     """Puts BERT's second head of pretraining on an encoder: whether a pair's texts belong together.
 

@@ -7,18 +7,19 @@ import keras
 from keras_arch.models.catalog import builder
 
 
-def outline(config):
+def outline(config, build=None):
     """Returns the model that `config` describes, whose weights have shapes but no values.
 
     LLaMA 65B takes seconds and a few megabytes. The model can be looked at, not run.
 
     Args:
         config: A config of any model in the catalog.
+        build: Function of the config that returns the model; default the catalog's builder.
 
     Raises:
         ValueError: If no model in the catalog has this kind of config.
     """
-    build = builder(config)
+    build = builder(config) if build is None else build
 
     def build_stateless():
         # Weights made in a stateless scope wait for their values. Keras would give them at the

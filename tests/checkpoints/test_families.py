@@ -3,7 +3,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import keras_arch as ka
-from keras_arch.checkpoints.families import FAMILIES
+from keras_arch.checkpoints.families import FAMILIES, families_named, family_named
 from keras_arch.checkpoints.fields import Fields
 from keras_arch.checkpoints.matching import check_repeats, match
 from keras_arch.checkpoints.tensor_files import TensorFiles
@@ -32,7 +32,7 @@ BART = {
     "max_position_embeddings": 8,
 }
 GPT2 = {"vocab_size": 32, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 8}
-SMALLEST = {"gpt2": GPT2, "t5": T5, "bart": BART}
+SMALLEST = {"gpt2": GPT2, "t5": T5, "bart": BART, "bert": LLAMA}
 SMALLEST |= dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), LLAMA)
 
 
@@ -45,12 +45,15 @@ def refused(model_type, *words, **fields):
         read(model_type, **fields)
 
 
-@pytest.mark.parametrize("model_type", FAMILIES)
-def test_a_table_has_each_weight_and_each_tensor_once(model_type):
+HEADS = [(name, head) for name in FAMILIES for head in families_named(name)]
+
+
+@pytest.mark.parametrize(("model_type", "head"), HEADS)
+def test_a_table_has_each_weight_and_each_tensor_once(model_type, head):
     tied = {"tie_word_embeddings": False} if model_type != "bart" else {}
-    config = read(model_type, **tied)
-    rows = FAMILIES[model_type].rows(config)
-    paths = [weight.path for weight in ka.models.outline(config).weights]
+    config, family = read(model_type, **tied), family_named(model_type, head)
+    rows = family.rows(config)
+    paths = [weight.path for weight in ka.models.outline(config, family.build).weights]
     assert sorted(row.weight for row in rows) == sorted(paths)
     names = [name for row in rows for name in row.tensors]
     assert len(set(names)) == len(names)
