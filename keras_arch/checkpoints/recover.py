@@ -103,15 +103,22 @@ _AS_BUILT = "model must be as its builder in keras_arch.models wires it"
 
 
 def _by_name(model):
-    return {entry["name"]: _plain(entry) for entry in model.get_config()["layers"]}
+    """Returns the entries of layers and operations in the model's config, by name."""
+    entries, layers = model.get_config()["layers"], {layer.name for layer in model.layers}
+    # Keras numbers operations by how many of their kind the process has made.
+    operations = [entry["name"] for entry in entries if entry["name"] not in layers]
+    names = {name: f"operation_{i}" for i, name in enumerate(operations)}
+    return {names.get(entry["name"], entry["name"]): _plain(entry, names) for entry in entries}
 
 
-def _plain(value):
-    """Returns a layer's config without what does not matter."""
+def _plain(value, names):
+    """Returns a layer's config without what does not matter, and with other names."""
     if isinstance(value, dict):
         return {
-            key: _plain(entry)
+            key: _plain(entry, names)
             for key, entry in value.items()
             if key not in _APART and not key.endswith("initializer")
         }
-    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_plain(entry, names) for entry in value]
+    return names.get(value, value) if isinstance(value, str) else value

@@ -20,10 +20,30 @@ SHAPE = {
     "pad_token_id": PAD,
 }
 
+DISTILBERT = {
+    "vocab_size": V,
+    "dim": 16,
+    "n_layers": 2,
+    "n_heads": 4,
+    "hidden_dim": 24,
+    "max_position_embeddings": 24,
+    "pad_token_id": PAD,
+}
+ROBERTA = SHAPE | {"max_position_embeddings": 26, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
+ELECTRA = SHAPE | {"embedding_size": 8}
+TANH = {"hidden_act": "gelu_new"}
+
 #: Class in transformers -> its config's fields, our head.
 MODELS = {
     "BertModel": (SHAPE, None),
-    "BertForMaskedLM": (SHAPE | {"hidden_act": "gelu_new"}, "masked_lm"),
+    "BertForMaskedLM": (SHAPE | TANH, "masked_lm"),
+    "RobertaModel": (ROBERTA, None),
+    "RobertaForMaskedLM": (ROBERTA | TANH, "masked_lm"),
+    "DistilBertModel": (DISTILBERT, None),
+    "DistilBertForMaskedLM": (DISTILBERT | {"activation": "relu"}, "masked_lm"),
+    "ElectraModel": (SHAPE | {"embedding_size": 16}, None),
+    "ElectraForPreTraining": (ELECTRA | TANH, "replaced_tokens"),
+    "ElectraForMaskedLM": (ELECTRA | TANH, "masked_lm"),
 }
 
 

@@ -1,0 +1,109 @@
+"""ELECTRA's checkpoints, of generators and discriminators."""
+
+from keras_arch.checkpoints.encoders import (
+    BLOCK,
+    Head,
+    embedding,
+    masked_lm_extras,
+    read_shape,
+    with_heads,
+    write_shape,
+)
+from keras_arch.checkpoints.family import Family
+from keras_arch.checkpoints.recover import encoder_fields, stack
+from keras_arch.checkpoints.table import Extra, Row, dense, norm, repeated
+from keras_arch.models import ELECTRAConfig, masked_lm, replaced_tokens
+
+
+def _rows(config):
+    projected = config.embedding_width != config.width
+    return [
+        *embedding("electra."),
+        *(dense("embedding_projection", "electra.embeddings_project") if projected else []),
+        *repeated(config.layers, "block_{}", "electra.encoder.layer.{}", BLOCK),
+    ]
+
+
+def _extras(config):
+    return [Extra(r"electra\.embeddings\.position_ids", "0, 1, 2 and on, a constant")]
+
+
+def _read(fields):
+    return ELECTRAConfig(
+        **read_shape(fields),
+        context_length=fields.need("max_position_embeddings"),
+        embedding_width=fields.need("embedding_size"),
+        types=fields.get("type_vocab_size", 2),
+    )
+
+
+def _write(config):
+    return write_shape(config) | {
+        "max_position_embeddings": config.context_length,
+        "embedding_size": config.embedding_width,
+        "type_vocab_size": config.types,
+    }
+
+
+def _recover(model):
+    attention, types = (
+        stack(model, "block_{}")[0].attention.sublayer,
+        model.get_layer("token_types"),
+    )
+    fields = encoder_fields(model)
+    embedding_width, width = fields.pop("width"), attention.heads * attention.head_width
+    return ELECTRAConfig(
+        **fields, width=width, embedding_width=embedding_width, types=types.vocabulary_size
+    )
+
+
+_REPLACED = Head(
+    "replaced_tokens",
+    "ElectraForPreTraining",
+    lambda encoder, config: replaced_tokens(encoder, config.activation),
+    [
+        *dense("replaced_dense", "discriminator_predictions.dense"),
+        *dense("replaced_score", "discriminator_predictions.dense_prediction"),
+    ],
+)
+_MASKED_LM = Head(
+    "masked_lm",
+    "ElectraForMaskedLM",
+    # Theirs has this activation whatever the encoder's.
+    lambda encoder, config: masked_lm(encoder, "gelu"),
+    [
+        *dense("prediction_dense", "generator_predictions.dense"),
+        *norm("prediction_norm", "generator_predictions.LayerNorm"),
+        Row("prediction_bias/bias", ("generator_lm_head.bias",)),
+    ],
+    masked_lm_extras(
+        "electra.embeddings.word_embeddings.weight",
+        "generator_lm_head.bias",
+        "generator_lm_head",
+    ),
+)
+
+#: Without a head, then with each.
+ELECTRAS = with_heads(
+    Family(
+        "electra",
+        "ElectraModel",
+        "electra",
+        _read,
+        _write,
+        _recover,
+        _rows,
+        _extras,
+        prefix="electra.",
+    ),
+    (
+        "discriminator_predictions",
+        "generator_predictions",
+        "generator_lm_head",
+        "sequence_summary",
+        "classifier",
+        "qa_outputs",
+    ),
+    _REPLACED,
+    _MASKED_LM,
+)
