@@ -20,6 +20,7 @@ def convert(
     family: str | None = None,
     dropout: float = 0.0,
     ignore_fields: tuple[str, ...] = (),
+    head: str | None = None,
     fields: str = "{}",
 ):
     """Converts in the direction that the names of source and output say, and prints what was read.
@@ -31,6 +32,7 @@ def convert(
             first that can express the model.
         dropout: Rate of dropout in the `.keras` file.
         ignore_fields: Fields of `config.json` to go on without.
+        head: What to read on an encoder, as "masked_lm"; default nothing.
         fields: More of them to write, as JSON.
 
     Raises:
@@ -47,14 +49,14 @@ def convert(
             raise ValueError(f"fields are of a folder's config.json; received fields={fields}.")
         if output.exists():
             raise ValueError(f"output must not be there yet; received output={output}.")
-        loaded = ka.checkpoints.read(source, family, dropout, ignore_fields)
+        loaded = ka.checkpoints.read(source, family, dropout, ignore_fields, head)
         print(loaded.report)
         loaded.model.save(output)
     else:
-        if dropout or ignore_fields:
+        if dropout or ignore_fields or head:
             raise ValueError(
-                "dropout and ignore_fields are of checkpoints that are read; received "
-                f"dropout={dropout}, ignore_fields={ignore_fields}."
+                "dropout, ignore_fields and head are of checkpoints that are read; received "
+                f"dropout={dropout}, ignore_fields={ignore_fields}, head={head!r}."
             )
         model = keras.saving.load_model(source, compile=False)
         ka.checkpoints.save(model, output, family, json.loads(fields))

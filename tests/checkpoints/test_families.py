@@ -32,7 +32,16 @@ BART = {
     "max_position_embeddings": 8,
 }
 GPT2 = {"vocab_size": 32, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 8}
-SMALLEST = {"gpt2": GPT2, "t5": T5, "bart": BART, "bert": LLAMA}
+DISTILBERT = {
+    "vocab_size": 32,
+    "dim": 16,
+    "n_layers": 2,
+    "n_heads": 2,
+    "hidden_dim": 24,
+    "max_position_embeddings": 8,
+}
+SMALLEST = {"gpt2": GPT2, "t5": T5, "bart": BART, "distilbert": DISTILBERT, "bert": LLAMA}
+SMALLEST |= {"roberta": LLAMA | {"pad_token_id": 1}, "electra": LLAMA | {"embedding_size": 8}}
 SMALLEST |= dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), LLAMA)
 
 

@@ -68,6 +68,14 @@ def forget():
     encoder_of.cache_clear()
 
 
+def test_token_vectors_leave_out_the_pooler():
+    encoder = encoder_of("bert")
+    model = models.token_vectors(encoder)
+    assert list(model.output) == ["hidden"]
+    assert model.output["hidden"] is encoder.output["hidden"]
+    assert model.weights == [x for x in encoder.weights if not x.path.startswith("pooler/")]
+
+
 def predicted(model, **more):
     given = {**inputs_of(model, TOKEN_IDS, VALID), "masked_positions": PLACES, **more}
     return model.predict_on_batch({x.name: given[x.name] for x in model.inputs})
