@@ -7,13 +7,14 @@ from keras_arch.checkpoints.encoders import (
     embedding,
     masked_lm_extras,
     pooler,
+    position_ids,
     read_shape,
     with_heads,
     write_shape,
 )
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields
-from keras_arch.checkpoints.table import Extra, Row, dense, norm, repeated
+from keras_arch.checkpoints.table import Row, dense, norm, repeated
 from keras_arch.models import BERTConfig, masked_lm
 
 
@@ -23,10 +24,6 @@ def _rows(config):
         *repeated(config.layers, "block_{}", "bert.encoder.layer.{}", BLOCK),
         *pooler("bert."),
     ]
-
-
-def _extras(config):
-    return [Extra(r"bert\.embeddings\.position_ids", "0, 1, 2 and on, a constant")]
 
 
 def _read(fields):
@@ -72,7 +69,17 @@ _MASKED_LM = Head(
 
 #: Without a head, then with each.
 BERTS = with_heads(
-    Family("bert", "BertModel", "bert", _read, _write, _recover, _rows, _extras, prefix="bert."),
+    Family(
+        "bert",
+        "BertModel",
+        "bert",
+        _read,
+        _write,
+        _recover,
+        _rows,
+        position_ids("bert."),
+        prefix="bert.",
+    ),
     ("cls.predictions", "cls.seq_relationship", "classifier", "qa_outputs"),
     bare_vectors("BertModel"),
     _MASKED_LM,

@@ -1,10 +1,16 @@
 """DistilBERT's checkpoints."""
 
 from keras_arch.checkpoints.activations import to_theirs
-from keras_arch.checkpoints.encoders import Head, embedding, masked_lm_extras, with_heads
+from keras_arch.checkpoints.encoders import (
+    Head,
+    embedding,
+    masked_lm_extras,
+    position_ids,
+    with_heads,
+)
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields
-from keras_arch.checkpoints.table import Extra, Row, dense, norm, repeated
+from keras_arch.checkpoints.table import Row, dense, norm, repeated
 from keras_arch.models import DistilBERTConfig, masked_lm
 
 _BLOCK = [
@@ -22,10 +28,6 @@ def _rows(config):
         *embedding("distilbert.", types=False),
         *repeated(config.layers, "block_{}", "distilbert.transformer.layer.{}", _BLOCK),
     ]
-
-
-def _extras(config):
-    return [Extra(r"distilbert\.embeddings\.position_ids", "0, 1, 2 and on, a constant")]
 
 
 def _read(fields):
@@ -87,7 +89,7 @@ DISTILBERTS = with_heads(
         _write,
         _recover,
         _rows,
-        _extras,
+        position_ids("distilbert."),
         prefix="distilbert.",
     ),
     (

@@ -5,13 +5,14 @@ from keras_arch.checkpoints.encoders import (
     Head,
     embedding,
     masked_lm_extras,
+    position_ids,
     read_shape,
     with_heads,
     write_shape,
 )
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields, stack
-from keras_arch.checkpoints.table import Extra, Row, dense, norm, repeated
+from keras_arch.checkpoints.table import Row, dense, norm, repeated
 from keras_arch.models import ELECTRAConfig, masked_lm, replaced_tokens
 
 
@@ -22,10 +23,6 @@ def _rows(config):
         *(dense("embedding_projection", "electra.embeddings_project") if projected else []),
         *repeated(config.layers, "block_{}", "electra.encoder.layer.{}", BLOCK),
     ]
-
-
-def _extras(config):
-    return [Extra(r"electra\.embeddings\.position_ids", "0, 1, 2 and on, a constant")]
 
 
 def _read(fields):
@@ -93,7 +90,7 @@ ELECTRAS = with_heads(
         _write,
         _recover,
         _rows,
-        _extras,
+        position_ids("electra."),
         prefix="electra.",
     ),
     (

@@ -62,6 +62,12 @@ def bare_vectors(architecture):
     return Head("token_vectors", architecture, lambda encoder, config: token_vectors(encoder))
 
 
+def position_ids(prefix):
+    """Returns the function of a config that returns the extras of an encoder."""
+    name = rf"{re.escape(prefix)}embeddings\.position_ids"
+    return lambda config: [Extra(name, "0, 1, 2 and on, a constant")]
+
+
 def masked_lm_extras(table, bias, copies):
     """Returns the extras of a head that fills masks.
 
@@ -124,7 +130,7 @@ def _bodied(family, tasks):
     def extras(config):
         return [*family.extras(config), *_of_other_heads(tasks, [])]
 
-    missing = " (head='token_vectors' reads the encoder without its pooler)"
+    missing = "; head='token_vectors' reads the encoder without its pooler"
     advice = {name: missing for row in pooler(family.prefix) for name in row.tensors}
     return family._replace(read=read, extras=extras, bare=True, advice=advice)
 

@@ -7,13 +7,14 @@ from keras_arch.checkpoints.encoders import (
     embedding,
     masked_lm_extras,
     pooler,
+    position_ids,
     read_shape,
     with_heads,
     write_shape,
 )
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields
-from keras_arch.checkpoints.table import Extra, Row, dense, norm, repeated
+from keras_arch.checkpoints.table import Row, dense, norm, repeated
 from keras_arch.models import RoBERTaConfig, masked_lm
 
 
@@ -23,10 +24,6 @@ def _rows(config):
         *repeated(config.layers, "block_{}", "roberta.encoder.layer.{}", BLOCK),
         *pooler("roberta."),
     ]
-
-
-def _extras(config):
-    return [Extra(r"roberta\.embeddings\.position_ids", "0, 1, 2 and on, a constant")]
 
 
 def _read(fields):
@@ -80,7 +77,7 @@ ROBERTAS = with_heads(
         _write,
         _recover,
         _rows,
-        _extras,
+        position_ids("roberta."),
         prefix="roberta.",
     ),
     ("lm_head", "classifier", "qa_outputs"),

@@ -57,7 +57,9 @@ def test_faults_are_one_line(folder, tmp_path):
         ("a.keras", "new", {}, ["source must be there", "a.keras"]),
         ("given", "b.keras", {"fields": '{"a": 1}'}, ["fields={"]),
         ("given", "there.keras", {}, ["must not be there yet", "there.keras"]),
+        ("given", "b.keras", {"head": "masked_lm"}, ["[None] for gpt2", "head='masked_lm'"]),
         ("there.keras", "new", {"dropout": 0.1}, ["dropout=0.1"]),
+        ("there.keras", "new", {"head": "masked_lm"}, ["head='masked_lm'"]),
     ],
 )
 def test_what_makes_no_sense_is_refused(source, output, options, words, folder, tmp_path):
