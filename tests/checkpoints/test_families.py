@@ -91,6 +91,33 @@ PUBLISHED = {
         | {"head_dim": 128, "max_position_embeddings": 40960, "tie_word_embeddings": True},
         596_049_920,
     ),
+    "bert-base-uncased": (
+        "bert",
+        {"vocab_size": 30522, "hidden_size": 768, "intermediate_size": 3072}
+        | {"num_hidden_layers": 12, "num_attention_heads": 12, "type_vocab_size": 2}
+        | {"max_position_embeddings": 512},
+        109_482_240,
+    ),
+    "roberta-base": (
+        "roberta",
+        {"vocab_size": 50265, "hidden_size": 768, "intermediate_size": 3072}
+        | {"num_hidden_layers": 12, "num_attention_heads": 12, "type_vocab_size": 1}
+        | {"max_position_embeddings": 514, "pad_token_id": 1},
+        124_645_632,
+    ),
+    "distilbert-base-uncased": (
+        "distilbert",
+        {"vocab_size": 30522, "dim": 768, "hidden_dim": 3072, "n_layers": 6, "n_heads": 12}
+        | {"max_position_embeddings": 512},
+        66_362_880,
+    ),
+    "electra-small-discriminator": (
+        "electra",
+        {"vocab_size": 30522, "hidden_size": 256, "intermediate_size": 1024}
+        | {"num_hidden_layers": 12, "num_attention_heads": 4, "type_vocab_size": 2}
+        | {"max_position_embeddings": 512, "embedding_size": 128},
+        13_483_008,
+    ),
 }
 
 
