@@ -4,8 +4,8 @@ from keras_arch.checkpoints.encoders import (
     BLOCK,
     Head,
     bare_vectors,
+    copies_of,
     embedding,
-    masked_lm_extras,
     pooler,
     position_ids,
     read_shape,
@@ -60,7 +60,7 @@ _MASKED_LM = Head(
         *norm("prediction_norm", "cls.predictions.transform.LayerNorm"),
         Row("prediction_bias/bias", ("cls.predictions.bias",)),
     ],
-    masked_lm_extras(
+    copies_of(
         "bert.embeddings.word_embeddings.weight",
         "cls.predictions.bias",
         "cls.predictions.decoder",

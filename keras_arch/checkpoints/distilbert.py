@@ -3,8 +3,8 @@
 from keras_arch.checkpoints.activations import to_theirs
 from keras_arch.checkpoints.encoders import (
     Head,
+    copies_of,
     embedding,
-    masked_lm_extras,
     position_ids,
     with_heads,
 )
@@ -72,7 +72,7 @@ _MASKED_LM = Head(
         *norm("prediction_norm", "vocab_layer_norm"),
         Row("prediction_bias/bias", ("vocab_projector.bias",)),
     ],
-    masked_lm_extras(
+    copies_of(
         "distilbert.embeddings.word_embeddings.weight",
         "vocab_projector.bias",
         "vocab_projector",

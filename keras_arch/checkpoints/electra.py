@@ -3,8 +3,8 @@
 from keras_arch.checkpoints.encoders import (
     BLOCK,
     Head,
+    copies_of,
     embedding,
-    masked_lm_extras,
     position_ids,
     read_shape,
     with_heads,
@@ -73,7 +73,7 @@ _MASKED_LM = Head(
         *norm("prediction_norm", "generator_predictions.LayerNorm"),
         Row("prediction_bias/bias", ("generator_lm_head.bias",)),
     ],
-    masked_lm_extras(
+    copies_of(
         "electra.embeddings.word_embeddings.weight",
         "generator_lm_head.bias",
         "generator_lm_head",

@@ -30,14 +30,14 @@ class Head(NamedTuple):
         architecture: As in `Family`.
         put: Function of our encoder and its config that returns the model.
         rows: Of the head.
-        extras: Of the head.
+        copies: Tensors that repeat the table or a row's, in heads that fill masks.
     """
 
     name: str
     architecture: str
     put: Callable
     rows: list[Row] = []
-    extras: list[Extra] = []
+    copies: list[Extra] = []
 
 
 def embedding(prefix, types=True):
@@ -68,13 +68,13 @@ def position_ids(prefix):
     return lambda config: [Extra(name, "0, 1, 2 and on, a constant")]
 
 
-def masked_lm_extras(table, bias, copies):
-    """Returns the extras of a head that fills masks.
+def copies_of(table, bias, copies):
+    """Returns the tensors that repeat others in a head that fills masks.
 
     Args:
         table: Name of the table's tensor.
         bias: Name of the tensor of the tokens' biases.
-        copies: Name of the layer that repeats both.
+        copies: Name of their layer that may hold both again.
     """
     reason = "the head is the table, and one bias"
     extras = [Extra(re.escape(f"{copies}.weight"), reason, equals=table)]
@@ -124,7 +124,7 @@ def with_heads(family, tasks, *heads):
 
 def _bodied(family, tasks):
     def read(fields):
-        fields.get("tie_word_embeddings")  # Says something of a head.
+        fields.get("tie_word_embeddings")  # Says something of heads that are not read.
         return family.read(fields)
 
     def extras(config):
@@ -137,7 +137,8 @@ def _bodied(family, tasks):
 
 def _headed(family, tasks, head):
     def read(fields):
-        fields.expect("tie_word_embeddings", True)
+        tied = (True,) if head.copies else (True, False)
+        fields.expect("tie_word_embeddings", *tied)
         return family.read(fields)
 
     def rows(config):
@@ -150,7 +151,7 @@ def _headed(family, tasks, head):
             *family.extras(config),
             *(Extra(re.escape(name), reason) for row in unused for name in row.tensors),
             *_of_other_heads(tasks, head.rows),
-            *head.extras,
+            *head.copies,
         ]
 
     return family._replace(

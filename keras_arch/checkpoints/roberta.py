@@ -4,8 +4,8 @@ from keras_arch.checkpoints.encoders import (
     BLOCK,
     Head,
     bare_vectors,
+    copies_of,
     embedding,
-    masked_lm_extras,
     pooler,
     position_ids,
     read_shape,
@@ -62,9 +62,7 @@ _MASKED_LM = Head(
         *norm("prediction_norm", "lm_head.layer_norm"),
         Row("prediction_bias/bias", ("lm_head.bias",)),
     ],
-    masked_lm_extras(
-        "roberta.embeddings.word_embeddings.weight", "lm_head.bias", "lm_head.decoder"
-    ),
+    copies_of("roberta.embeddings.word_embeddings.weight", "lm_head.bias", "lm_head.decoder"),
 )
 
 #: Without a head, then with each.

@@ -157,6 +157,7 @@ def test_what_is_not_there_or_not_known_is_named(pretrained, tmp_path):
         ("bert", None, {"hidden_act": "mish"}),
         ("bert", None, {"pooler_type": "mean"}),
         ("bert", "masked_lm", {"tie_word_embeddings": False}),
+        ("electra", "masked_lm", {"tie_word_embeddings": False}),
         ("roberta", None, {"type_vocab_size": 2}),
         ("roberta", None, {"position_embedding_type": "relative_key_query"}),
         ("distilbert", None, {"activation": "mish"}),
@@ -190,6 +191,11 @@ def test_fields_that_are_honoured():
         pooler_fc_size=768,
     )
     assert (config.activation, config.norm_epsilon, config.types) == ("gelu_tanh", 1e-6, 3)
+    # Neither reads the table again.
+    for model_type, head in [("bert", "token_vectors"), ("electra", "replaced_tokens")]:
+        config_of(model_type, head, tie_word_embeddings=False)
+    with pytest.raises(ValueError, match="must have pad_token_id; received None"):
+        config_of("roberta", pad_token_id=None)
     config = config_of("roberta", pad_token_id=0, layer_norm_eps=1e-5)
     assert (config.position_offset, config.context_length) == (1, CONTEXT + 1)
     assert config.norm_epsilon == 1e-5
