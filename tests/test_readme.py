@@ -19,6 +19,6 @@ def test_its_python_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "my_model").exists() == (keras.backend.backend() == "tensorflow")
 
 
-@pytest.mark.parametrize("name", re.findall(r"(?:tools|recipes)/[a-z_]+(?:\.py)?", README))
+@pytest.mark.parametrize("name", re.findall(r"(?:tools|recipes)/[a-z0-9_]+(?:\.py)?", README))
 def test_the_files_it_names_exist(name):
     assert (ROOT / name).exists()
