@@ -111,5 +111,5 @@ def test_an_encoder_block_on_the_time_side_is_refused_by_name():
     )
     x = block(x, positions, valid)
     model = rows.randomize(keras.Model([token_ids, valid], ka.layers.CausalLMHead(5)(x)))
-    with pytest.raises(ValueError, match=r"'both_ways' \(EncoderBlock\) cannot be decoded"):
+    with pytest.raises(ValueError, match=r"layer 'both_ways' \(EncoderBlock\) reads token_ids"):
         ka.generation.Stepper(model)
