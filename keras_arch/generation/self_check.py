@@ -23,23 +23,37 @@ POINTWISE = (
 LONGEST = 128
 
 
+def refuse_encoders(calls):
+    """Raises ValueError if a layer of this package cannot do step by step what its parts can."""
+    for layer in (call.layer for call in calls):
+        if not _is_ours(layer) or hasattr(layer, "step"):
+            continue
+        if any(hasattr(part, "step") for part in layer.parts()):
+            raise ValueError(
+                "an encoder cannot be decoded step by step, for its tokens see those after them; "
+                f"received a model whose layer {layer.name!r} ({type(layer).__name__}) reads "
+                "token_ids."
+            )
+
+
 def needs_check(calls):
     """Returns whether any call's layer is neither one of this package nor known as pointwise."""
     return not all(_is_known(call.layer) for call in calls)
 
 
 def _is_known(layer):
-    if isinstance(layer, Part) and type(layer).__module__.startswith("keras_arch."):
-        parts = layer.parts()
-        if not hasattr(layer, "step") and any(hasattr(part, "step") for part in parts):
-            return False  # an encoder's: what its parts can do step by step, it cannot
+    if _is_ours(layer):
         activation = getattr(layer, "activation", None)
-        return _is_known_activation(activation) and all(map(_is_known, parts))
+        return _is_known_activation(activation) and all(map(_is_known, layer.parts()))
     return (
         type(layer) in POINTWISE
         and getattr(layer, "axis", -1) in (-1, [-1])
         and _is_known_activation(getattr(layer, "activation", None))
     )
+
+
+def _is_ours(layer):
+    return isinstance(layer, Part) and type(layer).__module__.startswith("keras_arch.")
 
 
 def _is_known_activation(activation):

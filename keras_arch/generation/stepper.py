@@ -8,10 +8,9 @@ from keras import ops
 from keras_arch.backend import concrete
 from keras_arch.checks import check_positive
 from keras_arch.generation.graph import Ref, fill, find_refs, ones, read_graph, time_values
-from keras_arch.generation.self_check import check_steps, needs_check
+from keras_arch.generation.self_check import check_steps, needs_check, refuse_encoders
 from keras_arch.generation.states import LENGTHS, find_slot_axes
 from keras_arch.layers.embedding import TokenEmbedding
-from keras_arch.layers.encoder_block import EncoderBlock
 
 TIME_INPUTS = ("token_ids", "valid", "segment_ids")
 
@@ -51,7 +50,7 @@ class Stepper:
                 f"inputs {self.graph.inputs}, without {missing}."
             )
         self._sort_calls()
-        self._check_order()
+        refuse_encoders(self.time_calls)
         if needs_check(self.time_calls):
             check_steps(self)
 
@@ -65,17 +64,6 @@ class Stepper:
                 self._time_keys.add(call.key)
             else:
                 self.context_calls.append(call)
-
-    def _check_order(self):
-        """Raises ValueError if the tokens to decode go through an encoder."""
-        for call in self.time_calls:
-            # A decoder block is one that has a `step` as well.
-            if isinstance(call.layer, EncoderBlock) and not hasattr(call.layer, "step"):
-                raise ValueError(
-                    "an encoder cannot be decoded step by step, for its tokens see those after "
-                    f"them; received a model whose layer {call.layer.name!r} (EncoderBlock) reads "
-                    "token_ids."
-                )
 
     @property
     def context_inputs(self):
