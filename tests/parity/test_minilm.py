@@ -33,10 +33,10 @@ def tokenizer(folder):
     return ka.text.WordPieceTokenizer((folder / "vocab.txt").read_text("utf-8").splitlines())
 
 
-def rows(tokenizer):
+def rows(tokenizer, texts=TEXTS):
     special = tokenizer.special_ids
     return ka.objectives.pack_texts(
-        [tokenizer.encode(text) for text in TEXTS],
+        [tokenizer.encode(text) for text in texts],
         length=16,
         classification_id=special["classification"],
         separator_id=special["separator"],
@@ -72,16 +72,7 @@ def test_vectors_are_equal(folder, tokenizer):
 
 
 def test_like_texts_have_like_vectors(folder, tokenizer):
-    special = tokenizer.special_ids
-    packed = ka.objectives.pack_texts(
-        [
-            tokenizer.encode(text)
-            for text in ("a cat sleeps", "a kitten is sleeping", "the price of oil rose")
-        ],
-        length=12,
-        classification_id=special["classification"],
-        separator_id=special["separator"],
-    )
-    vectors = ka.models.sentence_embedding(ka.checkpoints.load(folder))(packed)
+    texts = ["a cat sleeps", "a kitten is sleeping", "the price of oil rose"]
+    vectors = ka.models.sentence_embedding(ka.checkpoints.load(folder))(rows(tokenizer, texts))
     cosines = keras.ops.convert_to_numpy(keras.ops.matmul(vectors, keras.ops.transpose(vectors)))
     assert cosines[0, 1] > 0.5 > 0.3 > cosines[0, 2]
