@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_arch.checks import check_positive
 from keras_arch.generation.buckets import bucket, padded_length
-from keras_arch.layers.positions import check_context
+from keras_arch.layers.positions import check_context, shortest_context
 
 
 class Filling(NamedTuple):
@@ -57,8 +57,7 @@ def fill_mask(model, texts, tokenizer, top=5):
     for i, places in enumerate(masks):
         if not places:
             raise ValueError(f"every text must have a mask; received texts[{i}]={texts[i]!r}.")
-    limits = [getattr(layer, "context_length", None) for layer in model.layers]
-    limit = min((limit for limit in limits if limit is not None), default=None)
+    limit = shortest_context(model.layers)
     longest = max(map(len, rows))
     check_context(longest, limit)
     inputs = {

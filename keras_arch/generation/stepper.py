@@ -11,6 +11,7 @@ from keras_arch.generation.graph import Ref, fill, find_refs, ones, read_graph, 
 from keras_arch.generation.self_check import check_steps, needs_check, refuse_encoders
 from keras_arch.generation.states import LENGTHS, find_slot_axes
 from keras_arch.layers.embedding import TokenEmbedding
+from keras_arch.layers.positions import shortest_context
 
 TIME_INPUTS = ("token_ids", "valid", "segment_ids")
 
@@ -105,12 +106,12 @@ class Stepper:
     @property
     def context_length(self):
         """The longest sequence the model takes; None if nothing in it sets a limit."""
-        return _shortest_context(self.time_calls)
+        return shortest_context(call.layer for call in self.time_calls)
 
     @property
     def source_length(self):
         """The longest context that the model takes; None if nothing in it sets a limit."""
-        return _shortest_context(self.context_calls)
+        return shortest_context(call.layer for call in self.context_calls)
 
     def check_context(self, context):
         """Raises ValueError if a dict does not name exactly the context inputs."""
@@ -241,11 +242,6 @@ class Stepper:
         """Returns whether an argument is a tensor of the context side."""
         refs = find_refs(argument)
         return bool(refs) and all(ref.key not in self._time_keys for ref in refs)
-
-
-def _shortest_context(calls):
-    limits = [getattr(call.layer, "context_length", None) for call in calls]
-    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _check_chunk(token_ids, valid, state):

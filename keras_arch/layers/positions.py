@@ -19,6 +19,12 @@ def check_context(length, context_length):
         )
 
 
+def shortest_context(layers):
+    """Returns the least `context_length` of some layers; None if none sets a limit."""
+    limits = [getattr(layer, "context_length", None) for layer in layers]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 @keras.saving.register_keras_serializable(package="keras_arch")
 class TokenPositions(Part):
     """Numbers the real tokens of each row 0, 1, 2, ..., whatever pads stand around them.
