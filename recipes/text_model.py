@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -84,6 +85,14 @@ class TextModelSettings(TrainingSettings):
         raise NotImplementedError
 
 
+class Data(NamedTuple):
+    """What a run trains and is evaluated on."""
+
+    tokenizer: object
+    train_ids: np.ndarray
+    validation_ids: np.ndarray
+
+
 def main(settings):
     """Trains, or goes on, or prints the report of a finished run."""
     strategy = ka.training.strategy(settings.strategy)
@@ -105,26 +114,37 @@ def describe(files):
 
 def run(settings, strategy, folder, files):
     """Trains in the run folder; the chief worker writes the results and returns the report."""
+    model, progress, row, data = train(settings, strategy, folder, files)
+    if not strategy.chief:
+        return None
+    save_model(model, progress, folder)
+    settings.write_samples(model, data.tokenizer, data.validation_ids, folder)
+    export_model(folder.path, max_new_tokens=settings.max_new_tokens())
+    return report(settings, strategy, folder, model, progress, row, data)
+
+
+def train(settings, strategy, folder, files):
+    """Trains in the run folder; returns the model, its Progress, the log row and the Data."""
     ka.training.keep_freed_memory()
     keras.utils.set_random_seed(settings.seed)
-    tokenizer, train_ids, validation_ids = load_data(settings, strategy.chief, folder, files)
-    validation = settings.validation(tokenizer, validation_ids)
+    data = load_data(settings, strategy.chief, folder, files)
+    validation = settings.validation(data.tokenizer, data.validation_ids)
     schedule = settings.schedule()
-    model, trained = make_model(settings, strategy, schedule, tokenizer.vocabulary_size)
+    model, trained = make_model(settings, strategy, schedule, data.tokenizer.vocabulary_size)
     progress, row = fit(
         settings,
         strategy,
         folder,
         trained,
         schedule,
-        lambda start_step: settings.batches(tokenizer, train_ids, start_step),
+        lambda start_step: settings.batches(data.tokenizer, data.train_ids, start_step),
         validation,
     )
-    if not strategy.chief:
-        return None
-    save_model(model, progress, folder)
-    settings.write_samples(model, tokenizer, validation_ids, folder)
-    export_model(folder.path, max_new_tokens=settings.max_new_tokens())
+    return model, progress, row, data
+
+
+def report(settings, strategy, folder, model, progress, row, data):
+    """Writes `report.json` and returns its content."""
     return ka.training.write_report(
         folder / "report.json",
         model,
@@ -133,19 +153,19 @@ def run(settings, strategy, folder, files):
         row=row,
         replicas=strategy.replicas,
         corpus=folder.settings["corpus"],
-        **settings.figures(tokenizer, validation_ids),
+        **settings.figures(data.tokenizer, data.validation_ids),
     )
 
 
 def load_data(settings, chief, folder, files):
-    """Returns the tokenizer, the first 90 % of the token ids and the rest."""
+    """Returns the Data of the texts, with the run folder's tokenizer, or a new one."""
     if folder.has_begun():
         tokenizer = ka.text.load_tokenizer(folder / "tokenizer")
     else:
         tokenizer = settings.make_tokenizer(files)
     if chief:
         tokenizer.save(folder / "tokenizer")
-    return tokenizer, *split_text(files, tokenizer)
+    return Data(tokenizer, *split_text(files, tokenizer))
 
 
 def split_text(files, tokenizer):

@@ -36,7 +36,7 @@ RULES = {
     "serving": _rule("checks backend layers models generation text", _TENSORFLOW),
     "objectives": _rule("checks backend", _CORE),
     "text": _rule("checks backend objectives", _TENSORFLOW | {"tokenizers", "sentencepiece"}),
-    "analysis": _rule("checks backend layers models generation", _CORE | {"matplotlib"}),
+    "analysis": _rule("checks backend layers models generation", _CORE | {"matplotlib", "scipy"}),
     "checkpoints": _rule("checks backend layers models", _CORE | {"safetensors"}),
     "training": _rule(
         "checks backend objectives text", _TENSORFLOW | {"jax", "torch", "matplotlib"}
@@ -44,7 +44,7 @@ RULES = {
 }
 # These may be imported inside functions only: keras_arch works without them.
 _LAZY = {"backend": {"tensorflow", "jax", "torch"}, "text": {"tokenizers", "sentencepiece"}}
-_LAZY |= {"analysis": {"matplotlib"}}
+_LAZY |= {"analysis": {"matplotlib", "scipy"}}
 _LAZY |= {"training": {"jax", "torch", "matplotlib"}, "checkpoints": {"safetensors"}}
 # Files of one backend, which are themselves imported inside functions.
 _OF_ONE_BACKEND = {"keras_arch/backend/torch_program.py": {"torch"}}
