@@ -1,22 +1,10 @@
 """Starting the workers of a cluster on this machine."""
 
-import json
 import os
-import socket
 import subprocess
 import sys
 
-
-def free_ports(count):
-    """Returns ports that nothing listened on a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+from tools.launch import local_tasks
 
 
 def run_workers(commands, folder, seconds=180):
@@ -27,11 +15,9 @@ def run_workers(commands, folder, seconds=180):
         folder: working directory.
         seconds: after which all are killed.
     """
-    workers = [f"127.0.0.1:{port}" for port in free_ports(len(commands))]
     processes = []
-    for index, arguments in enumerate(commands):
-        cluster = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
-        variables = {"KERAS_BACKEND": "tensorflow", "TF_CONFIG": json.dumps(cluster)}
+    for arguments, task in zip(commands, local_tasks(len(commands)), strict=True):
+        variables = {"KERAS_BACKEND": "tensorflow", "TF_CONFIG": task}
         processes.append(
             subprocess.Popen(
                 [sys.executable, *arguments],
