@@ -57,6 +57,10 @@ class TrainingSettings:
         """Returns the model's configuration."""
         raise NotImplementedError
 
+    def build(self, config):
+        """Returns a new model."""
+        return ka.models.builder(config)(config)
+
     def initialise(self, model):
         """Gives a new model the weights to start from, where those it has will not do."""
 
@@ -118,7 +122,7 @@ def make_model(settings, strategy, schedule, vocabulary_size):
     """Returns the model, and the compiled one that trains its weights; mostly they are one."""
     config = settings.config(vocabulary_size)
     with strategy.scope(), ka.training.precision(settings.precision):
-        model = ka.models.builder(config)(config)
+        model = settings.build(config)
         settings.initialise(model)
     trained = settings.trained(strategy.trainable(model))
     with strategy.scope():
