@@ -1,6 +1,7 @@
 """What every recipe that trains shares: settings, the model's compilation, the command line."""
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import shlex
@@ -178,6 +179,11 @@ def save_model(model, progress, folder):
     ka.training.plot_curves(progress, folder / "curves.png", title)
     with ka.training.replacing(folder / "model.keras") as temporary:
         model.save(temporary)
+
+
+def digests(files):
+    """Returns the SHA-256 of files, by name."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def command(main, settings_class, description):
