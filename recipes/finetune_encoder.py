@@ -22,82 +22,26 @@ import class_report
 import keras
 import numpy as np
 from encoder import dataset_of, input_names
+from encoder_tuning import EncoderTuningSettings
 from export_model import export_model
-from initial_encoder import copy_weights, read_initial
 from labelled_texts import KINDS
-from training_run import (
-    TrainingSettings,
-    command,
-    digests,
-    fit,
-    make_model,
-    save_model,
-    train_in_folder,
-)
+from training_run import command, fit, make_model, save_model, train_in_folder
 
 import keras_arch as ka
-from keras_arch.checks import check_positive, check_rate
 from keras_arch.objectives.crossentropy import IGNORED
-
-#: Layers that begin anew.
-NEW = ("pooler", "classes")
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(TrainingSettings):
+class Settings(EncoderTuningSettings):
     """Settings of a fine-tuning."""
 
     run_folder: pathlib.Path = pathlib.Path("runs/classes")  # Where everything goes
     task: Literal["classify", "tag"] = "classify"  # Name texts, or their words
-    data: str = "train.tsv"  # Labelled texts to train on
-    validation_data: str = "validation.tsv"  # Others to evaluate on
-    initial: str = "runs/encoder"  # Where encoder and tokenizer come from
-    from_scratch: bool = False  # Take its shape and tokenizer, but not its weights
-    context: int = 128  # Tokens of a row, the special ones included; the rest of a text is cut
-    dropout: float = 0.1  # Dropout rate
-    batch_size: int = 32  # Texts per update, over all replicas and micro-batches
-    steps: int = 1000  # Updates
-    evaluate_every: int = 100  # Updates between evaluations, each with a checkpoint
-    learning_rate: float = 5e-5  # Peak of the learning rate
-    minimum_learning_rate: float = 0.0  # Learning rate after the last update
-    beta_2: float = 0.999  # Decay of AdamW's second moment
-    weight_decay: float = 0.01  # AdamW's weight decay, on matrices
-
-    def check(self, strategy):
-        """Raises ValueError for settings that cannot be trained with."""
-        super().check(strategy)
-        check_positive(batch_size=self.batch_size)
-        check_rate(dropout=self.dropout)
-        if self.batch_size % self.accumulate:
-            raise ValueError(
-                "accumulate must divide batch_size; received "
-                f"accumulate={self.accumulate}, batch_size={self.batch_size}."
-            )
-        strategy.check(self.batch_size // self.accumulate, self.accumulate, self.precision)
-        for name in ("data", "validation_data"):
-            if not pathlib.Path(getattr(self, name)).is_file():
-                raise ValueError(f"{name} must be a file; received {name}={getattr(self, name)!r}.")
-        most = self.start.config.context_length
-        if not 3 <= self.context <= most:
-            raise ValueError(
-                f"context must be from 3 to {most}, that of initial; received "
-                f"context={self.context}."
-            )
-
-    @functools.cached_property
-    def start(self):
-        """What the fine-tuning begins with."""
-        return read_initial(self.initial)
 
     @property
     def kind(self):
         """The kind of labelled texts."""
         return KINDS[self.task]
-
-    @property
-    def files(self):
-        """The paths of the texts to train on, and to evaluate on."""
-        return pathlib.Path(self.data), pathlib.Path(self.validation_data)
 
     @functools.cached_property
     def splits(self):
@@ -120,20 +64,9 @@ class Settings(TrainingSettings):
         """The names of the classes."""
         return self.names_in(self.splits[0])
 
-    def config(self, vocabulary_size):
-        """Returns the encoder's configuration: the initial one's, with this context."""
-        return dataclasses.replace(
-            self.start.config, context_length=self.context, dropout=self.dropout
-        )
-
     def build(self, config):
         """Returns a new model, with the head of the task."""
         return self.kind.head(super().build(config), len(self.labels), self.dropout)
-
-    def initialise(self, model):
-        """Gives the model the initial weights."""
-        if not self.from_scratch:
-            copy_weights(self.start.model, model, NEW)
 
     def draw(self, split, order):
         """Returns the function of a step to its batch: inputs, targets and weights.
@@ -143,17 +76,14 @@ class Settings(TrainingSettings):
             order: Function of numbers `[batch_size]` to those of texts; -1: none.
         """
         names, numbers = input_names(self.start.config), {x: i for i, x in enumerate(self.labels)}
-        texts, labels = split
+        tokenizer, length = self.start.tokenizer, self.context
+        texts = [self.kind.encode(tokenizer, text, length) for text in split[0]]
+        labels = [[numbers[label] for label in row] for row in split[1]]
 
         def batch(step):
             places = order(np.arange(self.batch_size) + step * self.batch_size)
-            inputs, targets = self.kind.rows(
-                self.start.tokenizer,
-                [texts[i] for i in places],
-                [[numbers[label] for label in labels[i]] for i in places],
-                self.context,
-                names,
-            )
+            chosen = [[rows[i] for i in places] for rows in (texts, labels)]
+            inputs, targets = self.kind.rows(tokenizer, *chosen, length, names)
             real = (places >= 0).reshape([-1] + [1] * (targets.ndim - 1))
             return inputs, targets, real & (targets != IGNORED)
 
@@ -161,15 +91,7 @@ class Settings(TrainingSettings):
 
     def batches(self, start_step):
         """Returns the batches to train on: each text once an epoch, in another order each time."""
-        count = len(self.splits[0][0])
-
-        @functools.lru_cache(maxsize=2)
-        def order_of(epoch):
-            return np.random.default_rng([self.seed, epoch]).permutation(count)
-
-        def order(places):
-            return np.array([order_of(int(i) // count)[i % count] for i in places])
-
+        order = self.shuffled(len(self.splits[0][0]))
         return dataset_of(self.draw(self.splits[0], order), start_step)
 
     def validation(self):
@@ -178,14 +100,18 @@ class Settings(TrainingSettings):
         draw = self.draw(self.splits[1], lambda places: np.where(places < count, places, -1))
         return draw, -(-count // self.batch_size)
 
+    def describe(self):
+        """Returns what a run can only go on with: data, labels and the initial encoder."""
+        return super().describe() | {"labels": self.labels}
+
 
 def main(settings):
     """Trains, or goes on, or prints the report of a finished run."""
     strategy = ka.training.strategy(settings.strategy)
     settings.check(strategy)
-    files = [*settings.files, *settings.start.files]
-    data = {"files": [settings.files[0].name], "labels": settings.labels, "sha256": digests(files)}
-    train_in_folder(settings, strategy, data, lambda folder: run(settings, strategy, folder))
+    train_in_folder(
+        settings, strategy, settings.describe(), lambda folder: run(settings, strategy, folder)
+    )
 
 
 def run(settings, strategy, folder):
@@ -213,6 +139,7 @@ def run(settings, strategy, folder):
         seed=settings.seed,
         row=row,
         validation_tokens=len(truth),
+        # Those that are read: a text may have one target alone.
         tokens_per_step=settings.batch_size * settings.context,
         replicas=strategy.replicas,
         corpus=folder.settings["corpus"],

@@ -19,7 +19,7 @@ import keras
 import pair_model
 from encoder_decoder import SPECIAL_TOKENS, EncoderDecoderSettings
 from rouge import rouge
-from training_run import command, digests
+from training_run import command, digest
 
 import keras_arch as ka
 from keras_arch.text.pair_batches import LENGTHS
@@ -73,7 +73,8 @@ class Settings(EncoderDecoderSettings, pair_model.PairModelSettings):
         found = {"files": [pathlib.Path(self.data).name]}
         if self.initial_run is not None:
             files = sorted(p for p in self.initial("tokenizer").iterdir() if p.is_file())
-            found["initial_run"] = digests([self.initial("model.keras"), *files])
+            files = [self.initial("model.keras"), *files]
+            found["initial_run"] = {file.name: digest(file) for file in files}
         return found
 
     def initial(self, name):

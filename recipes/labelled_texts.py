@@ -4,8 +4,9 @@ A kind has
 
     read    of a file: the texts, and the labels of each, a list
     head    of an encoder, the number of classes and a rate of dropout: the model
-    rows    of a tokenizer, texts, their labels as numbers, a length, and the names of the model's
-            inputs: the inputs by name, and int targets, -1 where there is nothing to be told
+    encode  of a tokenizer, a text and a length: its ids, as many as may have room
+    rows    of a tokenizer, what was encoded, its labels as numbers, a length, and the names of the
+            model's inputs: the inputs by name, and int targets, -1 where nothing is to be told
 """
 
 import numpy as np
@@ -28,10 +29,14 @@ class Classified:
         return texts, [[label] for label in labels]
 
     @staticmethod
+    def encode(tokenizer, text, length):
+        """Returns the ids of a text, int `[n]`."""
+        return np.array(tokenizer.encode(text)[:length], "int32")
+
+    @staticmethod
     def rows(tokenizer, texts, labels, length, names):
         """Returns inputs `[B, T]` and targets `[B]`."""
-        inputs = pack(tokenizer, [tokenizer.encode(text) for text in texts], length, names)
-        return inputs, np.array(labels, "int32")[:, 0]
+        return pack(tokenizer, texts, length, names), np.array(labels, "int32")[:, 0]
 
 
 class Tagged:
@@ -62,18 +67,17 @@ class Tagged:
         return texts, labels
 
     @staticmethod
+    def encode(tokenizer, text, length):
+        """Returns the ids of each of a text's words."""
+        first, *others = text.split(" ")
+        return [tokenizer.encode(word) for word in (first, *(f" {word}" for word in others))]
+
+    @staticmethod
     def rows(tokenizer, texts, labels, length, names):
         """Returns inputs and targets `[B, T]`; the first token of a word tells its label."""
         first, separator = tokenizer.edge_ids
-        spaced = [
-            [
-                tokenizer.encode(word if i == 0 else f" {word}")
-                for i, word in enumerate(text.split(" "))
-            ]
-            for text in texts
-        ]
         inputs, targets = ka.objectives.label_pieces(
-            spaced, labels, length=length, classification_id=first, separator_id=separator
+            texts, labels, length=length, classification_id=first, separator_id=separator
         )
         return {name: inputs[name] for name in names}, targets
 

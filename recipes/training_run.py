@@ -181,9 +181,9 @@ def save_model(model, progress, folder):
         model.save(temporary)
 
 
-def digests(files):
-    """Returns the SHA-256 of files, by name."""
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+def digest(file):
+    """Returns the SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def command(main, settings_class, description):

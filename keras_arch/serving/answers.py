@@ -22,7 +22,6 @@ class Answers(EncoderModule):
     """
 
     inputs = ("question", "text")
-
     options = ("stride", "longest")
 
     def __init__(self, model, tokenizer, layout, stride=None, longest=30):

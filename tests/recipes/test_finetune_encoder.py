@@ -13,14 +13,11 @@ import pytest
 
 import keras_arch as ka
 from tests.contracts.tiny import build
+from tests.recipes.encoders import PIECES, config, pretrained, small, values
 
 PROJECT = pathlib.Path(__file__).parents[2]
 LINES = ["ham\tthe cat sleeps", "spam\ta red dog", "ham\tcats", "spam\tred red", "ham\tthe dog"]
 WORDS = "the\tO\nred\tCOLOUR\ncats\tO\n\na\tO\nredder\tCOLOUR\ndog\tO\n"
-SHAPE = {"model": "bert", "width": 8, "layers": 1, "heads": 2, "initializer_range": 0.1}
-SHAPE |= {"context": 16, "dropout": 0.0}
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "sleep", "a", "red"]
-PIECES += ["dog", "##der"]
 
 
 @pytest.fixture
@@ -46,33 +43,12 @@ def settings(recipe, tmp_path, **changes):
     files["words.tsv"] = WORDS
     for name, text in files.items():
         (tmp_path / name).write_text(text + "\n")
-    small = {"data": str(tmp_path / "train.tsv"), "initial": str(tmp_path / "initial")}
-    small |= {"validation_data": str(tmp_path / "validation.tsv"), "context": 8, "batch_size": 3}
-    small |= {"steps": 2, "evaluate_every": 1, "warmup_steps": 1}
-    small |= {"jit_compile": "auto" if keras.backend.backend() == "jax" else "no"}
-    return recipe.Settings(run_folder=tmp_path / "run", **(small | changes))
+    return recipe.Settings(**(small(tmp_path) | changes))
 
 
 @pytest.fixture
 def encoder(tmp_path):
-    """What a pretraining leaves: a run folder with a model that tells masked tokens."""
-    folder = tmp_path / "initial"
-    ka.training.RunFolder(folder, SHAPE | {"rate": 0.15}).close()
-    (folder / "report.json").write_text("{}")
-    ka.text.WordPieceTokenizer(PIECES).save(folder / "tokenizer")
-    model = ka.models.masked_lm(build(config()))
-    model.save(folder / "model.keras")
-    return model
-
-
-def config(context=16):
-    shape = {"width": 8, "layers": 1, "heads": 2, "context_length": context}
-    return ka.models.BERTConfig(vocabulary_size=len(PIECES), **shape)
-
-
-def values(model):
-    found = {w.path: keras.ops.convert_to_numpy(w) for w in model.weights}
-    return {path: value for path, value in found.items() if "seed" not in path}
+    return pretrained(tmp_path / "initial")
 
 
 def test_classes_from_a_pretrained_encoder(recipe, tmp_path, encoder):
@@ -158,9 +134,9 @@ def test_the_first_piece_of_a_word_tells_its_label(recipe, tmp_path, encoder):
     texts, labels = recipe.kinds["tag"].read(tmp_path / "words.tsv")
     assert texts == ["the red cats", "a redder dog"]
     assert labels == [["O", "COLOUR", "O"]] * 2
-    inputs, targets = recipe.kinds["tag"].rows(
-        ka.text.WordPieceTokenizer(PIECES), texts, [[1, 0, 1]] * 2, 8, ("token_ids", "valid")
-    )
+    tokenizer, kind = ka.text.WordPieceTokenizer(PIECES), recipe.kinds["tag"]
+    pieces = [kind.encode(tokenizer, text, 8) for text in texts]
+    inputs, targets = kind.rows(tokenizer, pieces, [[1, 0, 1]] * 2, 8, ("token_ids", "valid"))
     assert inputs["token_ids"].tolist() == [
         [2, 5, 10, 6, 7, 3, 0, 0],
         [2, 9, 10, 12, 11, 3, 0, 0],

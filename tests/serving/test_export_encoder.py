@@ -73,7 +73,7 @@ HEADS = {
 }
 MASKED = ["the [MASK] sat", "[MASK] né [MASK]!"]
 REQUESTS = {name: [{"text": TEXTS}, {"text": TEXTS[2:3]}, {"text": []}] for name in HEADS}
-REQUESTS |= {"tokens": [{"text": MASKED}, {"text": MASKED[:1]}]}
+REQUESTS |= {"tokens": [{"text": MASKED}, {"text": MASKED[:1]}, {"text": []}]}
 REQUESTS |= {"similarity": [{"text": TEXTS, "other_text": QUESTIONS}]}
 for _name in ("answer", "roberta"):
     REQUESTS[_name] = [
@@ -186,7 +186,7 @@ def test_tags(made, answers):
 
 def test_filled_masks(made, answers):
     expected = ka.fill_mask(made["tokens"][0], MASKED, tokenizer(), top=3)
-    two, one = answers["tokens"]
+    two, one, none = answers["tokens"]
     assert two["mask_count"] == [1, 2]
     for i, masks in enumerate(expected):
         for k, fillings in enumerate(masks):
@@ -195,6 +195,7 @@ def test_filled_masks(made, answers):
             close(two["probabilities"][i][k], [filling.probability for filling in fillings])
     assert two["tokens"][0][1] == ["", "", ""]
     assert one["tokens"] == [two["tokens"][0][:1]]
+    assert none == {"tokens": [], "token_ids": [], "probabilities": [], "mask_count": []}
 
 
 @pytest.mark.parametrize(("name", "kind"), [("answer", "word_piece"), ("roberta", "byte_pair")])
