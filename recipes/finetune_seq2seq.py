@@ -11,7 +11,6 @@ command on an unfinished run folder goes on where it stood; on a finished one it
 """
 
 import dataclasses
-import hashlib
 import json
 import pathlib
 from typing import Literal
@@ -20,7 +19,7 @@ import keras
 import pair_model
 from encoder_decoder import SPECIAL_TOKENS, EncoderDecoderSettings
 from rouge import rouge
-from training_run import command
+from training_run import command, digest
 
 import keras_arch as ka
 from keras_arch.text.pair_batches import LENGTHS
@@ -74,10 +73,8 @@ class Settings(EncoderDecoderSettings, pair_model.PairModelSettings):
         found = {"files": [pathlib.Path(self.data).name]}
         if self.initial_run is not None:
             files = sorted(p for p in self.initial("tokenizer").iterdir() if p.is_file())
-            found["initial_run"] = {
-                file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-                for file in (self.initial("model.keras"), *files)
-            }
+            files = [self.initial("model.keras"), *files]
+            found["initial_run"] = {file.name: digest(file) for file in files}
         return found
 
     def initial(self, name):

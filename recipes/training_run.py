@@ -1,6 +1,7 @@
 """What every recipe that trains shares: settings, the model's compilation, the command line."""
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import shlex
@@ -56,6 +57,10 @@ class TrainingSettings:
     def config(self, vocabulary_size):
         """Returns the model's configuration."""
         raise NotImplementedError
+
+    def build(self, config):
+        """Returns a new model."""
+        return ka.models.builder(config)(config)
 
     def initialise(self, model):
         """Gives a new model the weights to start from, where those it has will not do."""
@@ -118,7 +123,7 @@ def make_model(settings, strategy, schedule, vocabulary_size):
     """Returns the model, and the compiled one that trains its weights; mostly they are one."""
     config = settings.config(vocabulary_size)
     with strategy.scope(), ka.training.precision(settings.precision):
-        model = ka.models.builder(config)(config)
+        model = settings.build(config)
         settings.initialise(model)
     trained = settings.trained(strategy.trainable(model))
     with strategy.scope():
@@ -174,6 +179,11 @@ def save_model(model, progress, folder):
     ka.training.plot_curves(progress, folder / "curves.png", title)
     with ka.training.replacing(folder / "model.keras") as temporary:
         model.save(temporary)
+
+
+def digest(file):
+    """Returns the SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def command(main, settings_class, description):

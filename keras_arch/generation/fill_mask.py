@@ -48,7 +48,7 @@ def fill_mask(model, texts, tokenizer, top=5):
             vocabulary, a text has no mask, or is longer than the model's context.
     """
     texts = [texts] if isinstance(texts, str) else list(texts)
-    size = _check(model, tokenizer, top)
+    size = check_filling(model, tokenizer, top)
     if not texts:
         return []
     rows = [_row(tokenizer, text) for text in texts]
@@ -75,8 +75,8 @@ def fill_mask(model, texts, tokenizer, top=5):
     ]
 
 
-def _check(model, tokenizer, top):
-    """Returns V."""
+def check_filling(model, tokenizer, top):
+    """Returns V; raises ValueError as `fill_mask` for what is no text."""
     check_positive(top=top)
     names = sorted(x.name for x in model.inputs)
     if "masked_positions" not in names or isinstance(model.output, dict):
@@ -99,9 +99,7 @@ def _check(model, tokenizer, top):
 
 
 def _row(tokenizer, text):
-    ids = tokenizer.special_ids
-    first = ids.get("classification", ids.get("begin"))
-    last = ids.get("separator", ids.get("end"))
+    first, last = tokenizer.edge_ids
     row = [first, *tokenizer.encode(text, parse_special=True), last]
     return [token for token in row if token is not None]
 

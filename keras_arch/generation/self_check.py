@@ -32,7 +32,7 @@ def refuse_encoders(calls):
             raise ValueError(
                 "an encoder cannot be decoded step by step, for its tokens see those after them; "
                 f"received a model whose layer {layer.name!r} ({type(layer).__name__}) reads "
-                "token_ids."
+                "token_ids. To serve one, see keras_arch.serving.export_encoder."
             )
 
 

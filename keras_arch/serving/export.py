@@ -1,12 +1,5 @@
 """A SavedModel that takes text and returns text, with tokenizer and cached decode loop inside."""
 
-import os
-import shutil
-from pathlib import Path
-
-import keras
-import tensorflow as tf
-
 from keras_arch.checks import check_positive
 from keras_arch.generation.beam_search import check_search
 from keras_arch.generation.prompts import check_request
@@ -14,7 +7,7 @@ from keras_arch.generation.samplers import Greedy
 from keras_arch.generation.stepper import Stepper
 from keras_arch.serving.decoder import Decoder
 from keras_arch.serving.module import TextModule
-from keras_arch.serving.operations import foreign_operations
+from keras_arch.serving.saving import new_version, save
 from keras_arch.serving.translation import SOURCE_INPUTS, TranslationModule
 
 
@@ -88,16 +81,8 @@ def export(
         FileExistsError: If the version exists: servers take a version as final.
         RuntimeError: If Keras runs on another backend than TensorFlow.
     """
-    if keras.backend.backend() != "tensorflow":
-        raise RuntimeError(
-            "export needs Keras on TensorFlow; received the backend "
-            f"{keras.backend.backend()!r}. Save the model as a .keras file and export that by "
-            "tools/export, or in a process with KERAS_BACKEND=tensorflow."
-        )
-    check_positive(max_new_tokens=max_new_tokens, version=version)
-    folder = Path(path) / str(version)
-    if folder.exists():
-        raise FileExistsError(f"version {version} exists already: {folder}. Give a new version=.")
+    folder = new_version(path, version)
+    check_positive(max_new_tokens=max_new_tokens)
     stepper, sampler = Stepper(model), Greedy() if sampler is None else sampler
     bos_id = tokenizer.start_id if bos_id is None else bos_id
     check_request(stepper, tokenizer, sampler, stop_ids, bos_id)
@@ -115,7 +100,7 @@ def export(
         )
     else:
         module = TextModule(decoder, tokenizer, bos_id)
-    _save(module, folder)
+    save(module, folder)
     return folder
 
 
@@ -155,22 +140,3 @@ def _check_room(max_new_tokens, context_length):
             "max_new_tokens must leave room for a prompt; received "
             f"max_new_tokens={max_new_tokens}, context_length={context_length}."
         )
-
-
-def _save(module, folder):
-    """Saves the module as a whole or not at all: a server never sees half a version."""
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        # Nobody trains what is served: its gradients would take half of the time.
-        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        tf.saved_model.save(module, str(partial), module.signatures(), options)
-        foreign = foreign_operations(partial)
-        if foreign:
-            raise ValueError(
-                "the model must run on operations of TensorFlow's core and tensorflow_text; "
-                f"received one with {', '.join(foreign)}, which servers may lack."
-            )
-        os.replace(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

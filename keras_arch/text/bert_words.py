@@ -54,6 +54,10 @@ class BertWords(dict):
         """Returns the words of a text with spaces between them."""
         return text.translate(self)
 
+    def sources(self, text: str) -> list[int]:
+        """Returns of each character that `spread` gives the place of the one it was made of."""
+        return [i for i, character in enumerate(text) for _ in self[ord(character)]]
+
     def replace(self, code: int) -> str:
         """Returns what a code point becomes, a space at either side where it is a word."""
         character = chr(code)

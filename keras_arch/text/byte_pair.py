@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from keras_arch.text.byte_symbols import BYTE_OF_SYMBOL, SYMBOLS, token_bytes
 from keras_arch.text.files import format_json, parse_json, split_lines, training_blocks
+from keras_arch.text.places import Places
 from keras_arch.text.special_tokens import (
     END_OF_TEXT,
     check_special_tokens,
@@ -104,6 +105,16 @@ class BytePairTokenizer(SpellingTokenizer):
     def special_ids(self) -> dict[str, int]:
         """Ids of the special tokens, by role."""
         return {role: self.vocabulary[token] for role, token in self.special_tokens.items()}
+
+    def locate(self, text):
+        """Encodes a text and says where each token stands, without the space before a word."""
+        found = self._encoder.encode(check_text(text))
+        starts = [a + (b - a > 1 and text[a] == " ") for a, b in found.offsets]
+        return Places(found.ids, starts, [b for _, b in found.offsets], found.word_ids)
+
+    def locate_tensor(self, texts):
+        """Does inside a graph what `locate` does, for string `[B]`."""
+        return self._graph.locate(texts, self._spellings)
 
     def _encode(self, text):
         return self._encoder.encode(check_text(text)).ids

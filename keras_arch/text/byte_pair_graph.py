@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_arch.text.byte_symbols import SYMBOLS
 from keras_arch.text.literals import CUT
+from keras_arch.text.places import Places, ragged_places
 
 # Unicode's White_Space characters. RE2's own \s has only five of them.
 SPACE = (
@@ -49,10 +50,36 @@ class BytePairGraph:
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes string `[B]` to ragged int32 `[B, None]`."""
+        return self._encode_texts(split_words(texts)).merge_dims(1, 2)
+
+    def locate(self, texts: tf.Tensor, spellings: Sequence[bytes]) -> Places:
+        """Encodes string `[B]` and says where each token stands; see `Tokenizer.locate`.
+
+        Args:
+            texts: string `[B]`.
+            spellings: The bytes of each id.
+        """
         words = split_words(texts)
+        tokens = self._encode_texts(words)
+        spelt = tf.gather(tf.constant(spellings), tokens.flat_values)
+        lengths = tf.strings.length(spelt)
+        ends = tf.cumsum(lengths)
+        space = (tf.strings.substr(spelt, 0, 1) == " ") & (lengths > 1)
+        starts = ends - lengths + tf.cast(space, tf.int32)
+        # Joined, the words are the text: of each of its bytes, the character it belongs to.
+        codes = tf.strings.unicode_decode(words, "ISO-8859-1").merge_dims(1, 2)
+        begins = codes.with_flat_values(tf.bitwise.bitwise_and(codes.flat_values, 0xC0) != 0x80)
+        count = tf.cumsum(tf.cast(begins.flat_values, tf.int32))
+        earlier = tf.concat([[0], count], axis=0)
+        first = tf.gather(earlier, tf.gather(codes.row_starts(), codes.value_rowids()))
+        characters = count - 1 - first
+        starts, ends = tf.gather(characters, starts), tf.gather(characters, ends - 1) + 1
+        return ragged_places(tokens, starts, ends)
+
+    def _encode_texts(self, words):
+        """Encodes ragged words `[B, None]` to ragged int32 `[B, None, None]`."""
         distinct, index = tf.unique(words.flat_values)
-        tokens = tf.gather(self._encode_words(distinct), index)
-        return words.with_flat_values(tokens).merge_dims(1, 2)
+        return words.with_flat_values(tf.gather(self._encode_words(distinct), index))
 
     def _encode_words(self, words):
         """Encodes string `[W]` to ragged int32 `[W, None]`."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from keras_arch.text.folder import read_folder, write_folder
 from keras_arch.text.literals import Literals
+from keras_arch.text.places import Places
 from keras_arch.text.special_tokens import check_special_tokens
 
 if TYPE_CHECKING:
@@ -63,6 +64,16 @@ class Tokenizer(abc.ABC):
         return self.special_ids.get("begin", self.special_ids.get("end"))
 
     @property
+    def edge_ids(self) -> tuple[int | None, int | None]:
+        """What an encoder's row begins and ends with, or None where there is no such token.
+
+        The `"classification"` or else the `"begin"` id; the `"separator"` or else the `"end"` id.
+        """
+        ids = self.special_ids
+        first, last = ids.get("begin"), ids.get("end")
+        return ids.get("classification", first), ids.get("separator", last)
+
+    @property
     def resources(self) -> list:
         """TensorFlow objects that an export must track for the `_tensor` methods to work."""
         return []
@@ -114,6 +125,21 @@ class Tokenizer(abc.ABC):
             string `[B]`, always valid UTF-8.
         """
 
+    def locate(self, text: str) -> Places:
+        """Encodes a text and says where in it each token stands.
+
+        Raises:
+            ValueError: If the tokenizer cannot tell: WordPiece and byte pairs can.
+        """
+        raise self._cannot_locate()
+
+    def locate_tensor(self, texts: tf.Tensor) -> Places:
+        """Does inside a graph what `locate` does, for string `[B]`.
+
+        Places in bytes that are not UTF-8 are those in the text with U+FFFD instead.
+        """
+        raise self._cannot_locate()
+
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `tokenizer.json` and what belongs to it into a folder, made when missing."""
         write_folder(folder, {"tokenizer": self.name, **self._settings()}, self._files())
@@ -146,6 +172,12 @@ class Tokenizer(abc.ABC):
                     f"received ids[{position}]={token}."
                 )
         return ids
+
+    def _cannot_locate(self):
+        return ValueError(
+            "tokenizer must tell where its tokens stand, as WordPiece and byte pairs do; received "
+            f"a {type(self).__name__}."
+        )
 
     @functools.cached_property
     def _named(self) -> Literals:

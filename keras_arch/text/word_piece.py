@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from keras_arch.checks import check_positive
 from keras_arch.text.bert_words import BertWords
 from keras_arch.text.files import split_lines, training_blocks
+from keras_arch.text.places import Places
 from keras_arch.text.special_tokens import check_special_tokens, check_text, distinct
 from keras_arch.text.subword_training import check_vocabulary_size, learn
 from keras_arch.text.tokenizer import Tokenizer
@@ -180,6 +181,18 @@ class WordPieceTokenizer(Tokenizer):
     def decode_tensor(self, ids):
         """Decodes dense or ragged int `[B, T]` to string `[B]`, inside a graph."""
         return self._joiner.join_tensor(ids)
+
+    def locate(self, text):
+        """Encodes a text and says where in it each token stands."""
+        found = self._encoder.encode(self._words.spread(check_text(text)))
+        sources = self._words.sources(text)
+        starts = [sources[first] for first, _ in found.offsets]
+        ends = [sources[last - 1] + 1 for _, last in found.offsets]
+        return Places(found.ids, starts, ends, found.word_ids)
+
+    def locate_tensor(self, texts):
+        """Does inside a graph what `locate` does, for string `[B]`."""
+        return self._graph.locate(texts)
 
     def _encode(self, text):
         return self._encoder.encode(self._words.spread(check_text(text))).ids

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import keras_arch as ka
+from tests.serving.client import ask
 
 TEXTS = [
     "A man in an orange hat.",
@@ -76,3 +77,15 @@ def test_like_texts_have_like_vectors(folder, tokenizer):
     vectors = ka.models.sentence_embedding(ka.checkpoints.load(folder))(rows(tokenizer, texts))
     cosines = keras.ops.convert_to_numpy(keras.ops.matmul(vectors, keras.ops.transpose(vectors)))
     assert cosines[0, 1] > 0.5 > 0.3 > cosines[0, 2]
+
+
+@pytest.mark.once
+def test_a_server_gives_the_same_vectors(folder, tokenizer, tmp_path):
+    model = ka.models.sentence_embedding(ka.checkpoints.load(folder))
+    ka.serving.export_encoder(model, tmp_path / "here", tokenizer)
+    (tmp_path / "here").rename(tmp_path / "there")
+    texts = [*TEXTS, ""]
+    request = "serving_default", {"text": texts}
+    expected = keras.ops.convert_to_numpy(model(rows(tokenizer, texts)))
+    (answer,) = ask(tmp_path / "there" / "1", request)
+    np.testing.assert_allclose(answer["vector"], expected, rtol=0, atol=1e-5)

@@ -1,3 +1,4 @@
+import importlib
 import json
 import os
 import pathlib
@@ -66,6 +67,29 @@ def test_a_file_and_a_tokenizer_are_exported_elsewhere(model, tokenizer, tmp_pat
     assert done.returncode == 0, done.stderr
     (row,) = answers(tmp_path / "served" / "mine", "ab")
     assert row["text"] == ka.generate(model, "ab", 9, tokenizer=tokenizer).texts[0]
+
+
+@pytest.mark.once
+def test_an_encoder_is_exported_with_the_names_of_its_classes(tmp_path, monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.syspath_prepend(str(RECIPE.parent))
+    export_model = importlib.import_module("export_model").export_model
+    words = ka.text.WordPieceTokenizer.train(["the cat sat"], 40)
+    config = ka.models.DistilBERTConfig(
+        vocabulary_size=words.vocabulary_size, width=8, layers=1, heads=2, context_length=16
+    )
+    model = ka.models.sequence_classification(ka.models.distilbert(config), 2)
+    model.save(tmp_path / "model.keras")
+    words.save(tmp_path / "tokenizer")
+    with pytest.raises(ValueError, match="an encoder cannot be decoded"):
+        export_model(tmp_path)
+    (tmp_path / "labels.txt").write_text("ham\nspäm\n")
+    export_model(tmp_path)
+    serve = tf.saved_model.load(str(tmp_path / "export" / "1")).signatures["serving_default"]
+    answer = serve(text=tf.constant(["the cat"]))
+    label = answer["label"].numpy()[0].decode()
+    assert label == ["ham", "späm"][answer["probabilities"].numpy()[0].argmax()]
 
 
 @pytest.mark.once

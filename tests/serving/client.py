@@ -1,8 +1,9 @@
 """Asks SavedModels in a process that knows TensorFlow and tensorflow_text only.
 
-    python client.py FOLDER < requests.json
+    python client.py < requests.json
 
-Reads a list of `[signature, {input: nested list}]`; prints the list of answers.
+Reads a list of `[folder, requests]`, each request `[signature, {input: nested list}]`; prints the
+list of the folders' lists of answers.
 """
 
 import json
@@ -16,9 +17,15 @@ TOOL = Path(__file__).parents[2] / "tools" / "ask_saved_model.py"
 
 def ask(folder, *requests):
     """Returns the answers to requests `(signature, {input: nested list})`."""
+    (answers,) = ask_all((folder, requests))
+    return answers
+
+
+def ask_all(*asked):
+    """Returns the lists of answers to `(folder, requests)`, by one process."""
     done = subprocess.run(
-        [sys.executable, "-P", __file__, str(folder)],
-        input=json.dumps(requests),
+        [sys.executable, "-P", __file__],
+        input=json.dumps([(str(folder), requests) for folder, requests in asked]),
         env={**os.environ, "PYTHONPATH": ""},
         capture_output=True,
         text=True,
@@ -64,8 +71,10 @@ def main():
     import tensorflow as tf
     import tensorflow_text  # noqa: F401 (registers its operations)
 
-    signatures = tf.saved_model.load(sys.argv[1]).signatures
-    answers = [answer(signatures, *request) for request in json.load(sys.stdin)]
+    answers = []
+    for folder, requests in json.load(sys.stdin):
+        signatures = tf.saved_model.load(folder).signatures
+        answers.append([answer(signatures, *request) for request in requests])
     assert not {"keras_arch", "keras_nlp", "keras_hub"} & {*sys.modules}
     print(json.dumps(answers))
 

@@ -1,0 +1,117 @@
+"""An encoder to go on from: of a run of pretrain_encoder.py, or of a Hugging Face folder."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any, NamedTuple
+
+import keras
+from encoder import ROBERTA_TOKENS, EncoderSettings
+
+import keras_arch as ka
+from keras_arch.text.files import read_json, split_lines
+
+
+class Initial(NamedTuple):
+    """What a fine-tuning begins with.
+
+    Attributes:
+        config: Of the encoder.
+        model: The encoder, maybe with a head.
+        tokenizer: Its tokenizer.
+        files: Paths of all files it was read from.
+    """
+
+    config: Any
+    model: keras.Model
+    tokenizer: Any
+    files: list
+
+
+def read_initial(folder):
+    """Returns the `Initial` of a folder.
+
+    Raises:
+        ValueError: If it holds neither a finished run of pretrain_encoder.py nor a checkpoint of an
+            encoder with its vocabulary.
+    """
+    folder = pathlib.Path(folder)
+    if (folder / "report.json").exists():
+        return _of_run(folder)
+    if (folder / "config.json").exists():
+        return _of_checkpoint(folder)
+    raise ValueError(
+        "initial must be a finished run of pretrain_encoder.py or a Hugging Face folder; received "
+        f"initial={str(folder)!r}, which has neither report.json nor config.json."
+    )
+
+
+def _of_run(folder):
+    asked = json.loads((folder / "settings.json").read_text())["settings"]
+    names = [field.name for field in dataclasses.fields(EncoderSettings)]
+    if not asked.keys() >= {*names}:
+        raise ValueError(
+            "initial must be a run of pretrain_encoder.py; received one whose settings.json has no "
+            f"{sorted({*names} - asked.keys())}, initial={str(folder)!r}."
+        )
+    tokenizer = ka.text.load_tokenizer(folder / "tokenizer")
+    shape = EncoderSettings(**{name: asked[name] for name in names})
+    file = folder / "model.keras"
+    model = keras.saving.load_model(file, compile=False)
+    files = [file, *sorted(p for p in (folder / "tokenizer").iterdir() if p.is_file())]
+    return Initial(shape.config(tokenizer.vocabulary_size), model, tokenizer, files)
+
+
+def _of_checkpoint(folder):
+    # Files of pretrained models often have no pooler; a classifier trains a new one.
+    loaded = ka.checkpoints.read(folder, head="token_vectors")
+    tokenizer, files = _vocabulary(folder)
+    files += [folder / "config.json", *sorted(folder.glob("*.safetensors"))]
+    return Initial(loaded.config, loaded.model, tokenizer, files)
+
+
+def _vocabulary(folder):
+    """Returns the tokenizer of a Hugging Face folder, and its files."""
+    options = folder / "tokenizer_config.json"
+    pieces, merges = folder / "vocab.txt", folder / "merges.txt"
+    if pieces.exists():
+        lowercase = read_json(options).get("do_lower_case", True) if options.exists() else True
+        words = split_lines(pieces.read_bytes())
+        files = [pieces, options] if options.exists() else [pieces]
+        return ka.text.WordPieceTokenizer(words, lowercase=lowercase), files
+    if merges.exists():
+        lines = [line for line in split_lines(merges.read_bytes()) if line[:8] != "#version"]
+        pairs = [tuple(line.split(" ")) for line in lines if line]
+        vocabulary = read_json(folder / "vocab.json")
+        tokenizer = ka.text.BytePairTokenizer(vocabulary, pairs, ROBERTA_TOKENS)
+        return tokenizer, [merges, folder / "vocab.json"]
+    raise ValueError(
+        f"initial must hold vocab.txt, or vocab.json and merges.txt; received "
+        f"initial={str(folder)!r}, which has none of them."
+    )
+
+
+def copy_weights(source, target, new):
+    """Gives a model the weights of another whose encoder has the same layers.
+
+    The target's table of positions may be shorter.
+
+    Args:
+        source: The model to copy from.
+        target: The model to copy to.
+        new: Names of the target's layers that keep their own weights.
+
+    Raises:
+        ValueError: If the source lacks a weight, or has one of another shape.
+    """
+    values = {weight.path: weight for weight in source.weights}
+    for weight in target.weights:
+        layer, _, name = weight.path.partition("/")
+        if layer in new or name.endswith("seed_generator_state"):
+            continue
+        if weight.path not in values:
+            raise ValueError(
+                f"initial must have all layers of the encoder; it has no {weight.path}."
+            )
+        value = keras.ops.convert_to_numpy(values[weight.path])
+        weight.assign(value[: weight.shape[0]] if layer == "position_table" else value)

@@ -1,0 +1,102 @@
+"""The road from an encoder to vectors of texts."""
+
+import importlib
+import json
+import pathlib
+import types
+
+import keras
+import numpy as np
+import pytest
+
+import keras_arch as ka
+from tests.recipes.encoders import pretrained, small, values
+
+LINES = ["the cat\ta cat sleeps", "red dogs\ta red dog", "cats\tthe cats", "sleep\tthe dog sleeps"]
+
+
+@pytest.fixture
+def recipe(monkeypatch):
+    """The recipe; the export, tested elsewhere, is noted down instead."""
+    monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[2] / "recipes"))
+    module = importlib.import_module("train_embedding")
+    exports = []
+    monkeypatch.setattr(module, "export_model", exports.append)
+    return types.SimpleNamespace(module=module, exports=exports)
+
+
+def settings(recipe, tmp_path, **changes):
+    (tmp_path / "train.tsv").write_text("\n".join(LINES * 2) + "\n")
+    (tmp_path / "validation.tsv").write_text("\n".join(LINES) + "\n")
+    return recipe.module.Settings(**(small(tmp_path) | changes))
+
+
+def test_vectors_from_a_pretrained_encoder(recipe, tmp_path):
+    initial = values(pretrained(tmp_path / "initial"))
+    # No update moves a weight: those of the run in the end are those it began with.
+    rates = {"learning_rate": 1e-30, "weight_decay": 0.0}
+    recipe.module.main(settings(recipe, tmp_path, scale=5.0, **rates))
+    folder = tmp_path / "run"
+    report = json.loads((folder / "report.json").read_text())
+    model = keras.saving.load_model(folder / "model.keras", compile=False)
+    for path, value in values(model).items():
+        np.testing.assert_array_equal(value, initial[path][: len(value)])
+    tokenizer = ka.text.load_tokenizer(folder / "tokenizer")
+    firsts, seconds = (
+        keras.ops.convert_to_numpy(
+            model(
+                ka.objectives.pack_texts(
+                    [tokenizer.encode(text) for text in texts],
+                    length=8,
+                    classification_id=2,
+                    separator_id=3,
+                )
+            )
+        ).astype("float64")
+        for texts in zip(*(line.split("\t") for line in LINES), strict=True)
+    )
+    # A batch of three of the four; the fourth has no batch, but is among what is searched.
+    cosines = firsts @ seconds.T
+    logits = 5 * cosines[:3, :3]
+    nats = np.log(np.exp(logits).sum(-1)) - np.diag(logits)
+    assert report["validation_loss"] == pytest.approx(nats.mean(), rel=1e-4)
+    ranks = 1 + (cosines > np.diag(cosines)[:, None]).sum(axis=1)
+    assert report["recall_at_1"] == (ranks == 1).mean()
+    assert report["recall_at_10"] == 1
+    assert report["mean_reciprocal_rank"] == pytest.approx((1 / ranks).mean())
+    assert recipe.exports == [folder]
+
+
+@pytest.mark.once
+def test_retrieval_by_hand(recipe):
+    queries = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    documents = np.array([[0.6, 0.8], [0.0, 1.0], [1.0, 0.0]])
+    # The first finds 1.0, then its own 0.6; the second its own; the third 1.0, 0.8, its own 0.6.
+    assert recipe.module.retrieval(queries, documents) == {
+        "recall_at_1": pytest.approx(1 / 3),
+        "recall_at_10": 1.0,
+        "mean_reciprocal_rank": pytest.approx((1 / 2 + 1 + 1 / 3) / 3),
+    }
+    # Vectors that are all alike find nothing.
+    assert recipe.module.retrieval(documents[[0] * 20], documents[[0] * 20]) == {
+        "recall_at_1": 0.0,
+        "recall_at_10": 0.0,
+        "mean_reciprocal_rank": pytest.approx(1 / 20),
+    }
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scale": 0.0}, "scale=0.0"),
+        ({"batch_size": 1}, "batch_size=1"),
+        ({"batch_size": 4, "accumulate": 2}, "accumulate=2"),
+        ({"batch_size": 5}, r"validation.tsv must hold a batch of pairs; received 4, batch_size=5"),
+    ],
+)
+def test_bad_settings_are_named_before_anything_is_written(recipe, tmp_path, changes, message):
+    pretrained(tmp_path / "initial")
+    with pytest.raises(ValueError, match=message):
+        recipe.module.main(settings(recipe, tmp_path, **changes))
+    assert not (tmp_path / "run").exists()
