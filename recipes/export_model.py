@@ -31,6 +31,8 @@ def export_model(
     length_penalty: float = 1.0,
     labels: pathlib.Path | None = None,
     between: int = 1,
+    source_begin: tuple[int, ...] = (),
+    source_end: tuple[int, ...] = (),
 ):
     """Exports in this process if it runs TensorFlow, else in one that does.
 
@@ -47,6 +49,8 @@ def export_model(
         labels: Of an encoder that classifies, a file with the classes' names, one a line; default
             `labels.txt` beside the `.keras` file, if it is there.
         between: Separators between a question and its text; RoBERTa has 2.
+        source_begin: Ids that each source begins with; converted BARTs have 0.
+        source_end: Ids that each source ends with; converted T5s have 1, BARTs 2.
 
     Raises:
         ValueError: If there is no model or no tokenizer, or a number is out of range.
@@ -64,6 +68,8 @@ def export_model(
         paths = [model_file, "--tokenizer", tokenizer, "--output", output]
         options = [f"--{name}={number}" for name, number in numbers.items()]
         options += [f"--labels={path}" for path in given]
+        for name, ids in (("begin", source_begin), ("end", source_end)):
+            options += [f"--source-{name}", *map(str, ids)] if ids else []
         command = [sys.executable, __file__, *map(str, paths), *options]
         subprocess.run(command, check=True, env=os.environ | {"KERAS_BACKEND": "tensorflow"})
         return
@@ -85,6 +91,8 @@ def export_model(
         if beams:
             search = ka.generation.BeamSearch(beams, length_penalty=length_penalty)
             options["search"] = search
+        if source_begin or source_end:
+            options["source_edges"] = source_begin, source_end
         folder = export_decoder(model, output, tokenizer, **options)
     print(f"Exported to {folder}.")
 

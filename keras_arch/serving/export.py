@@ -22,6 +22,7 @@ def export(
     version=1,
     search=None,
     source_tokenizer=None,
+    source_edges=((), ()),
 ):
     """Writes the model folder `path/version/` that TensorFlow Serving loads.
 
@@ -70,6 +71,8 @@ def export(
         search: A `BeamSearch` with `n_best=1`. The graph holds a program for each width up to its
             own.
         source_tokenizer: Reads the source; default `tokenizer`.
+        source_edges: The ids that each source begins with, and those that it ends with, as those
+            the model was trained on did: `([], [end])` for T5, `([begin], [end])` for BART.
 
     Returns:
         The path of the version's folder.
@@ -92,11 +95,13 @@ def export(
     if stepper.context_inputs:
         source_tokenizer = source_tokenizer or tokenizer
         _check_source(stepper, source_tokenizer, bos_id)
-        module = TranslationModule(decoder, tokenizer, bos_id, source_tokenizer)
-    elif source_tokenizer is not None:
+        edges = _checked_edges(source_edges, source_tokenizer)
+        module = TranslationModule(decoder, tokenizer, bos_id, source_tokenizer, edges)
+    elif source_tokenizer is not None or any(map(len, source_edges)):
         raise ValueError(
-            "source_tokenizer needs a model with the inputs 'source_ids' and 'source_valid'; "
-            f"received one without, and source_tokenizer={source_tokenizer!r}."
+            "source_tokenizer and source_edges need a model with the inputs 'source_ids' and "
+            f"'source_valid'; received one without, source_tokenizer={source_tokenizer!r} and "
+            f"source_edges={source_edges!r}."
         )
     else:
         module = TextModule(decoder, tokenizer, bos_id)
@@ -132,6 +137,18 @@ def _check_source(stepper, tokenizer, bos_id):
             "bos_id must be given: a target starts from it, and the tokenizer has neither a "
             "'begin' nor an 'end' id; received bos_id=None."
         )
+
+
+def _checked_edges(source_edges, tokenizer):
+    """Returns the ids before and behind a source, two lists."""
+    size = tokenizer.vocabulary_size
+    edges = [list(ids) for ids in source_edges]
+    if len(edges) != 2 or not all(0 <= i < size for ids in edges for i in ids):
+        raise ValueError(
+            "source_edges must be two lists of ids of the source's vocabulary, "
+            f"[0, {size}); received source_edges={source_edges!r}."
+        )
+    return edges
 
 
 def _check_room(max_new_tokens, context_length):

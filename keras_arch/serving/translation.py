@@ -18,10 +18,12 @@ class TranslationModule(TextModule):
         tokenizer: A tokenizer of `keras_arch.text`, of the target.
         bos_id: What every target starts from.
         source_tokenizer: A tokenizer, of the source.
+        source_edges: Two lists of ids, what each source begins with and what it ends with.
     """
 
-    def __init__(self, decoder, tokenizer, bos_id, source_tokenizer):
+    def __init__(self, decoder, tokenizer, bos_id, source_tokenizer, source_edges):
         super().__init__(decoder, tokenizer, bos_id)
+        self.source_edges = source_edges
         self.source_tokenizer = source_tokenizer
         self.source_tables = source_tokenizer.resources
 
@@ -43,6 +45,10 @@ class TranslationModule(TextModule):
     def read_source(self, text):
         """Returns the context inputs for sources, string `[B]`."""
         rows = self.source_tokenizer.encode_tensor(text)
+        first, last = (
+            tf.tile(tf.constant([ids], tf.int32), [tf.size(text), 1]) for ids in self.source_edges
+        )
+        rows = tf.concat([first, rows, last], axis=1)
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         length, limit = longest(lengths, at_least=1), self.stepper.source_length
         empty = lengths == 0

@@ -40,13 +40,15 @@ def folder(model, tokenizer, tmp_path_factory):
     return folder.rename(folder.with_name("there")) / "1"
 
 
-def sources(tokenizer, texts=SOURCES):
-    return {"source_ids": [tokenizer.encode(text) for text in texts]}
+def sources(tokenizer, texts=SOURCES, edges=((), ())):
+    first, last = edges
+    return {"source_ids": [[*first, *tokenizer.encode(text), *last] for text in texts]}
 
 
-def searched(model, tokenizer, search=SEARCH, max_new_tokens=N):
+def searched(model, tokenizer, search=SEARCH, max_new_tokens=N, edges=((), ())):
     prompts = [[START]] * len(SOURCES)
-    options = {"context": sources(tokenizer), "tokenizer": tokenizer, "stop_ids": [STOP]}
+    context = sources(tokenizer, edges=edges)
+    options = {"context": context, "tokenizer": tokenizer, "stop_ids": [STOP]}
     return generate_beams(model, prompts, max_new_tokens, search, **options)
 
 
@@ -141,10 +143,11 @@ def same_attention(answer, model, tokenizer):
 
 def test_transformers_translate_by_beams(tokenizer, tmp_path):
     model = build(dataclasses.replace(CONFIGS["t5"], encoder_layers=1, decoder_layers=1))
-    options = {"max_new_tokens": N, "search": SEARCH, **OPTIONS}
+    edges = [START, 7], [STOP]
+    options = {"max_new_tokens": N, "search": SEARCH, "source_edges": edges, **OPTIONS}
     ka.serving.export(model, tmp_path, tokenizer, **options)
     (answer,) = ask(tmp_path / "1", ("serving_default", {"text": SOURCES}))
-    same(answer, searched(model, tokenizer))
+    same(answer, searched(model, tokenizer, edges=edges))
 
 
 def test_the_weights_of_heads_are_cut_to_the_tokens(tokenizer):
@@ -155,7 +158,7 @@ def test_the_weights_of_heads_are_cut_to_the_tokens(tokenizer):
 
     model = build(dataclasses.replace(CONFIGS["transformer"], decoder_layers=1))
     decoder = Decoder(Stepper(model), N, Greedy(), BeamSearch(1), [STOP])
-    module = TranslationModule(decoder, tokenizer, START, tokenizer)
+    module = TranslationModule(decoder, tokenizer, START, tokenizer, ([], []))
     answer = module.signatures()["attention"](*map(tf.constant, (SOURCES, 1, 4)))
     weights = answer["attention"].numpy()
     assert weights.shape == (len(SOURCES), 4, 4, max(map(len, SOURCES)))
@@ -220,8 +223,11 @@ def test_a_language_model_is_searched_too(tokenizer, tmp_path):
         (
             "gpt2",
             {"source_tokenizer": ka.text.CharacterTokenizer("abc")},
-            "source_tokenizer needs a model with",
+            "source_tokenizer and source_edges need a model with",
         ),
+        ("gpt2", {"source_edges": ([], [1])}, r"source_edges need .* source_edges=\(\[\], \[1\]\)"),
+        ("seq2seq", {"source_edges": ([], [V])}, rf"ids of the source's vocabulary, \[0, {V}\)"),
+        ("seq2seq", {"source_edges": [[1]]}, r"two lists .* source_edges=\[\[1\]\]"),
     ],
 )
 def test_bad_arguments_are_named(label, options, message, tokenizer, tmp_path):
