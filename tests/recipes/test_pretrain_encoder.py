@@ -64,6 +64,7 @@ def test_bert_learns_to_tell_masked_tokens(recipe, tmp_path):
         assert "[MASK]" not in filled
 
 
+@pytest.mark.once
 def test_electra_learns_to_tell_replaced_tokens(recipe, tmp_path):
     asked = settings(recipe, tmp_path, model="electra")
     recipe.main(asked)
