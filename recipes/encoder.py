@@ -17,7 +17,7 @@ ROBERTA_TOKENS = {"begin": "<s>", "end": "</s>", "pad": "<pad>", "mask": "<mask>
 class EncoderSettings:
     """The shape of an encoder."""
 
-    model: Literal["bert", "roberta"] = "bert"  # Kind of model; its tokens: word pieces, byte pairs
+    model: Literal["bert", "roberta", "electra"] = "bert"  # Kind of model; RoBERTa reads byte pairs
     width: int = 256  # Width of the residual stream
     layers: int = 4  # Blocks
     heads: int = 4  # Attention heads; divide the width

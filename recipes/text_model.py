@@ -76,6 +76,10 @@ class TextModelSettings(TrainingSettings):
         """Writes `samples.txt`: what the model can do."""
         raise NotImplementedError
 
+    def export(self, folder):
+        """Writes the SavedModel."""
+        export_model(folder.path, max_new_tokens=self.max_new_tokens())
+
     def max_new_tokens(self):
         """Returns how many tokens the SavedModel may write."""
         raise NotImplementedError
@@ -119,7 +123,7 @@ def run(settings, strategy, folder, files):
         return None
     save_model(model, progress, folder)
     settings.write_samples(model, data.tokenizer, data.validation_ids, folder)
-    export_model(folder.path, max_new_tokens=settings.max_new_tokens())
+    settings.export(folder)
     return report(settings, strategy, folder, model, progress, row, data)
 
 

@@ -6,8 +6,6 @@ import keras
 import numpy as np
 from keras import ops, tree
 
-from keras_arch.layers.embedding import TokenEmbedding
-
 
 class Call(NamedTuple):
     """One call of a layer.
@@ -90,13 +88,6 @@ class Graph(NamedTuple):
     calls: list
     output: Ref
     specs: dict
-
-    def vocabulary_of(self, name):
-        """Returns V of the layer that embeds an input; None if that is not a `TokenEmbedding`."""
-        for call in self.calls:
-            if isinstance(call.layer, TokenEmbedding) and Ref(name, 0, 0) in call.refs:
-                return call.layer.vocabulary_size
-        return None
 
 
 def read_graph(model):

@@ -10,6 +10,7 @@ from keras_arch.checks import check_positive
 from keras_arch.generation.graph import Ref, fill, find_refs, ones, read_graph, time_values
 from keras_arch.generation.self_check import check_steps, needs_check, refuse_encoders
 from keras_arch.generation.states import LENGTHS, find_slot_axes
+from keras_arch.layers.embedding import TokenEmbedding
 from keras_arch.layers.positions import shortest_context
 
 TIME_INPUTS = ("token_ids", "valid", "segment_ids")
@@ -97,7 +98,10 @@ class Stepper:
 
     def vocabulary_of(self, name):
         """Returns V of the layer that embeds an input; None if that is not a `TokenEmbedding`."""
-        return self.graph.vocabulary_of(name)
+        for call in self.graph.calls:
+            if isinstance(call.layer, TokenEmbedding) and Ref(name, 0, 0) in call.refs:
+                return call.layer.vocabulary_size
+        return None
 
     @property
     def context_length(self):

@@ -26,19 +26,21 @@ def head_of(model):
         ValueError: If the model is not functional or has not exactly one output.
     """
     graph = read_graph(model)
+    # A dict or a list has no shape.
+    axes = len(getattr(model.output, "shape", ()))
     if "first_token_ids" in graph.inputs:
-        return Similarity
+        return Similarity if axes == 1 else None
     last = {layer.name: layer for layer in model.operations}[graph.output.layer]
     # Logits of classes are what no function was put on.
     if getattr(last, "activation", keras.activations.linear) is not keras.activations.linear:
         return None
-    takes_places = "masked_positions" in graph.inputs
-    # A dict or a list has no shape.
-    head = HEADS.get((type(last), len(getattr(model.output, "shape", ()))))
-    return head if takes_places == (head is Fillings) else None
+    head = HEADS.get((type(last), axes))
+    return head if ("masked_positions" in graph.inputs) == (head is Fillings) else None
 
 
-def reader_of(model):
-    """Returns the model that reads a row: of one that compares two, the one inside it."""
-    inner = [layer for layer in model.layers if isinstance(layer, keras.Model)]
-    return inner[0] if inner else model
+def layers_of(model):
+    """Yields the layers of a model, and those of the models among them."""
+    for layer in model.layers:
+        yield layer
+        if isinstance(layer, keras.Model):
+            yield from layers_of(layer)

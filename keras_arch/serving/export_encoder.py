@@ -1,9 +1,9 @@
 """A SavedModel that takes text and returns what an encoder with a head says of it."""
 
 from keras_arch.checks import check_positive
-from keras_arch.generation.graph import read_graph
 from keras_arch.layers.positions import shortest_context
-from keras_arch.serving.encoder_heads import head_of, reader_of
+from keras_arch.models.encoder_only import TOKENS
+from keras_arch.serving.encoder_heads import head_of, layers_of
 from keras_arch.serving.encoder_rows import RowLayout
 from keras_arch.serving.saving import new_version, save
 
@@ -80,7 +80,7 @@ def export_encoder(
             f"{name} is for another head than the model's, {head.__name__}; received "
             f"{name}={options[name]!r}."
         )
-    layout = _layout(reader_of(model), tokenizer, between)
+    layout = _layout([*layers_of(model)], tokenizer, between)
     save(head(model, tokenizer, layout, **options), folder)
     return folder
 
@@ -97,17 +97,17 @@ def _checked_head(model):
     return head
 
 
-def _layout(reader, tokenizer, between):
-    size = read_graph(reader).vocabulary_of("token_ids")
-    if size is not None and tokenizer.vocabulary_size != size:
-        raise ValueError(
-            "the tokenizer must have the model's vocabulary; received a tokenizer of "
-            f"{tokenizer.vocabulary_size} tokens and a model of {size}."
-        )
+def _layout(layers, tokenizer, between):
+    for size in (layer.vocabulary_size for layer in layers if layer.name == TOKENS):
+        if tokenizer.vocabulary_size != size:
+            raise ValueError(
+                "the tokenizer must have the model's vocabulary; received a tokenizer of "
+                f"{tokenizer.vocabulary_size} tokens and a model of {size}."
+            )
     first, separator = tokenizer.edge_ids
     if first is None or separator is None:
         raise ValueError(
             "tokenizer must have a classification or begin token and a separator or end token; "
             f"received one with {sorted(tokenizer.special_ids)}."
         )
-    return RowLayout(first, separator, between, shortest_context(reader.layers))
+    return RowLayout(first, separator, between, shortest_context(layers))

@@ -33,6 +33,9 @@ class Fillings(EncoderModule):
         with tf.control_dependencies([check(tf.reduce_all(counts > 0), words, text)]):
             column = tf.range(tf.shape(masks)[1]) + tf.zeros_like(inputs["token_ids"])
         places = tf.ragged.boolean_mask(column, masks).to_tensor(shape=[None, None])
+        # The model cannot take no token at all, as in an answer to no text.
+        missing = longest(counts, at_least=1) - tf.shape(places)[1]
+        places = tf.pad(places, [[0, 0], [0, missing]])
         probabilities = softmax(self.run({**inputs, "masked_positions": places}))
         best, token_ids = tf.math.top_k(probabilities, self.top)
         tokens = self.tokenizer.decode_tensor(tf.reshape(token_ids, [-1, 1]))

@@ -65,6 +65,54 @@ def test_bert_learns_to_tell_masked_tokens(recipe, tmp_path):
 
 
 @pytest.mark.once
+def test_electra_learns_to_tell_replaced_tokens(recipe, tmp_path):
+    asked = settings(recipe, tmp_path, model="electra")
+    recipe.main(asked)
+    folder = tmp_path / "run"
+    report = json.loads((folder / "report.json").read_text())
+    # Four rows of 12 real tokens; a discriminator that knows nothing has ln 2 for each.
+    assert report["validation_tokens"] == 4 * 12
+    assert report["validation_loss"] == pytest.approx(np.log(2), abs=0.1)
+    model = keras.saving.load_model(folder / "model.keras", compile=False)
+    assert model.name == "electra_replaced_tokens"
+    assert recipe.exports == []
+    texts = (folder / "samples.txt").read_text().split("\n\n----\n\n")
+    assert [line.partition(":")[0] for line in texts[0].split("\n")[:3]] == [
+        "replaced",
+        "suspected",
+        "original",
+    ]
+
+
+@pytest.mark.once
+def test_the_generators_loss_counts_for_a_fiftieth(recipe, tmp_path):
+    asked = settings(recipe, tmp_path, model="electra")
+    tokenizer = asked.make_tokenizer([tmp_path / "corpus.txt"])
+    ids = np.array(tokenizer.encode(TEXT), "int32")
+    model = asked.build(asked.config(tokenizer.vocabulary_size))
+    trained = asked.trained(model)
+    inputs, targets, weights = (value for value in next(iter(asked.batches(tokenizer, ids, 0))))
+    trained(inputs)
+    (loss,) = trained.losses
+    generator = next(x for x in trained.layers if x.name == "electra_masked_lm")
+    names = [x.name for x in generator.inputs]
+    logits = keras.ops.convert_to_numpy(generator({n: inputs[n] for n in names})).astype("float64")
+    logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
+    told = inputs["masked_ids"].numpy()
+    nats = [-logits[i, k, told[i, k]] for i, k in np.argwhere(told >= 0)]
+    assert float(loss) == pytest.approx(np.mean(nats) / 50, rel=1e-5)
+    # All its tokens are masked, and the tables are the discriminator's.
+    assert (
+        np.take_along_axis(inputs["token_ids"].numpy(), inputs["masked_positions"].numpy(), 1)[
+            told >= 0
+        ]
+        == tokenizer.special_ids["mask"]
+    ).all()
+    assert generator.get_layer("tokens") is model.get_layer("tokens")
+    assert targets.shape == weights.shape == (4, 12)
+
+
+@pytest.mark.once
 @pytest.mark.parametrize("model", ["bert", "roberta"])
 def test_rows_are_masked_anew_and_depend_on_the_step_alone(recipe, tmp_path, model):
     asked = settings(recipe, tmp_path, model=model, context=40, batch_size=50, rate=0.15)
@@ -105,6 +153,7 @@ def test_rows_are_masked_anew_and_depend_on_the_step_alone(recipe, tmp_path, mod
         ({"vocabulary_size": 6}, "at least 7 for tokenizer='word_piece'; received .*=6"),
         ({"model": "roberta", "vocabulary_size": 259}, "at least 260 for tokenizer='byte_pair'"),
         ({"model": "roberta", "whole_words": True}, "whole_words .* received model='roberta'"),
+        ({"model": "electra", "accumulate": 2}, "model='electra' needs accumulate=1"),
         ({"rate": 0.0}, "rate=0.0"),
         ({"context": 3}, "context=3"),
         ({"heads": 3}, "width=8, heads=3"),

@@ -31,6 +31,7 @@ def settings(recipe, tmp_path, **changes):
     return recipe.module.Settings(**(small(tmp_path) | changes))
 
 
+@pytest.mark.once
 def test_vectors_from_a_pretrained_encoder(recipe, tmp_path):
     initial = values(pretrained(tmp_path / "initial"))
     # No update moves a weight: those of the run in the end are those it began with.

@@ -273,7 +273,7 @@ def test_bad_arguments_are_named(made, tmp_path):
     attempt(encoder(), "must have one output")
     attempt(ka.models.token_vectors(encoder()), "must have a head of keras_arch.models")
     attempt(ka.models.replaced_tokens(encoder()), "must have a head of keras_arch.models")
-    inputs = encoder().inputs
     squashed = keras.layers.Dense(3, activation="softmax")(encoder().output["pooled"])
-    attempt(keras.Model(inputs, squashed), "must have a head", labels=LABELS)
+    attempt(keras.Model(encoder().inputs, squashed), "must have a head", labels=LABELS)
+    attempt("similarity", "tokenizer of 290 tokens", tokenizer("byte_pair"))
     assert not list(tmp_path.iterdir())
