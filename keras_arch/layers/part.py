@@ -53,7 +53,7 @@ class Part(keras.layers.Layer):
         config = super().get_build_config()
         modes = {
             path: keras.saving.serialize_keras_object(layer.quantization_config)
-            for path, layer in _layers_within(self)
+            for path, layer in layers_within(self)
             if layer.quantization_mode is not None
         }
         return {**config, "quantized": modes} if modes else config
@@ -63,7 +63,7 @@ class Part(keras.layers.Layer):
         config = dict(config)
         modes = config.pop("quantized", {})
         super().build_from_config(config)
-        layers = dict(_layers_within(self))
+        layers = dict(layers_within(self))
         for path, mode in modes.items():
             if layers[path].quantization_mode is None:
                 layers[path].quantize(config=keras.saving.deserialize_keras_object(mode))
@@ -79,7 +79,7 @@ class Part(keras.layers.Layer):
         return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]
 
 
-def _layers_within(part):
+def layers_within(part):
     """Yields the path of attribute names and the layer, for all layers in a part."""
     # PyTorch keeps layers apart from other attributes: `vars` would not find them.
     names = set(dir(part)) - set(dir(type(part)))
@@ -90,7 +90,7 @@ def _layers_within(part):
             if isinstance(value, keras.layers.Layer):
                 place = f"{name}.{i}" if len(values) > 1 else name
                 yield place, value
-                for path, layer in _layers_within(value):
+                for path, layer in layers_within(value):
                     yield f"{place}.{path}", layer
 
 

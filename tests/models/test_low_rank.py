@@ -1,0 +1,139 @@
+import keras
+import numpy as np
+import pytest
+
+import keras_arch as ka
+from tests.contracts.tiny import CONFIGS, build
+
+TOKENS = np.array([[3, 5, 7, 2, 9, 4], [8, 1, 6, 2, 0, 0]], "int32")
+INPUTS = {"token_ids": TOKENS, "valid": TOKENS > 0}
+
+
+def outputs(model):
+    result = model(INPUTS)
+    result = result["hidden"] if isinstance(result, dict) else result
+    return keras.ops.convert_to_numpy(result)[TOKENS > 0]
+
+
+def train(model):
+    inputs, targets, weights = ka.objectives.next_token(TOKENS, TOKENS > 0)
+    model.compile(keras.optimizers.Adam(0.05), ka.objectives.TokenCrossentropy())
+    model.fit(inputs, targets, sample_weight=weights, epochs=2, verbose=0)
+
+
+def values(model):
+    return {v.path: keras.ops.convert_to_numpy(v) for v in model.variables}
+
+
+@pytest.mark.parametrize("label", ["llama", "gpt2"])
+def test_lora_is_trained_saved_and_merged(label, tmp_path):
+    model = build(CONFIGS[label])
+    before, weights = outputs(model), values(model)
+    paths = ka.models.add_lora(model, rank=2, alpha=4)
+    assert paths == [f"block_{i}/attention/self_attention/query_key_value" for i in range(2)]
+    np.testing.assert_array_equal(outputs(model), before)
+    trained = [v.path for v in model.trainable_variables]
+    assert trained == [f"{path}/lora_kernel_{name}" for path in paths for name in "ab"]
+
+    train(model)
+    after = outputs(model)
+    assert np.abs(after - before).max() > 1e-2
+    updated = values(model)
+    for path, value in weights.items():
+        np.testing.assert_array_equal(updated[path], value, err_msg=path)
+    generated = ka.generate(model, [[3, 5]], 4)
+
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    assert values(loaded).keys() == weights.keys()
+    np.testing.assert_allclose(outputs(loaded), after, rtol=0, atol=1e-5)
+    for path in weights:
+        expected = weights[path]
+        if path.removesuffix("/kernel") in paths:
+            host = path.removesuffix("kernel")
+            a, b = (updated[f"{host}lora_kernel_{name}"] for name in "ab")
+            expected = expected + 4 / 2 * (a @ b)
+        np.testing.assert_allclose(values(loaded)[path], expected, rtol=0, atol=1e-6)
+
+    ka.models.merge_lora(model)
+    np.testing.assert_allclose(outputs(model), after, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(ka.generate(model, [[3, 5]], 4).token_ids, generated.token_ids)
+    merged = values(model)
+    for path in weights:
+        np.testing.assert_allclose(merged[path], values(loaded)[path], rtol=0, atol=1e-6)
+    train(model)  # from there on: neither factor is stuck at zero
+    assert np.abs(outputs(model) - after).max() > 1e-3
+
+
+def test_a_decoder_with_lora_generates_as_it_scores():
+    model = build(CONFIGS["llama"])
+    ka.generate(model, [[3, 5]], 4)  # its programs are of the model without updates
+    ka.models.add_lora(model, 2, ["*"])
+    train(model)
+    ids = [3, 5]
+    for _ in range(4):
+        row = np.array([ids], "int32")
+        logits = model({"token_ids": row, "valid": row > 0})
+        ids.append(int(keras.ops.convert_to_numpy(logits)[0, -1].argmax()))
+    assert ka.generate(model, [[3, 5]], 4).token_ids[0].tolist() == ids[2:]
+
+
+def test_int8_matrices_take_an_update():
+    model = build(CONFIGS["llama"])
+    model.quantize(
+        config=keras.quantizers.Int8QuantizationConfig(activation_quantizer=None),
+        filters=lambda layer: isinstance(layer, keras.layers.Dense),
+    )
+    before = outputs(model)
+    ka.models.add_lora(model, 2, ["*query_key_value"])
+    np.testing.assert_array_equal(outputs(model), before)
+    train(model)
+    assert np.abs(outputs(model) - before).max() > 1e-2
+
+
+@pytest.mark.once
+def test_a_merged_model_is_saved_as_a_checkpoint(tmp_path):
+    model = build(CONFIGS["llama"])
+    ka.models.add_lora(model, 2)
+    train(model)
+    ka.models.merge_lora(model)
+    ka.checkpoints.save(model, tmp_path / "llama")
+    loaded = ka.checkpoints.load(tmp_path / "llama")
+    np.testing.assert_allclose(outputs(loaded), outputs(model), rtol=0, atol=1e-5)
+
+
+def test_what_is_frozen_keeps_its_values():
+    model = build(CONFIGS["gpt2"])
+    weights = values(model)
+    frozen = ka.models.freeze(model, "block_0/*", "*table")
+    assert {path.split("/")[0] for path in frozen} == {"block_0", "tokens", "position_table"}
+    train(model)
+    for path, value in values(model).items():
+        assert (path in frozen) == np.array_equal(value, weights[path]), path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda m: ka.models.freeze(m, "block_9/*"),
+            r"each match variables; received 'block_9/\*'",
+        ),
+        (lambda m: ka.models.add_lora(m, 2, ["*nowhere"]), r"layers that can .* '\*nowhere'"),
+        (lambda m: ka.models.add_lora(m, 0), "rank must be a positive integer; received rank=0"),
+        (lambda m: ka.models.add_lora(m, 2, alpha=-1), "alpha must be positive; received alpha=-1"),
+        (ka.models.merge_lora, "has no updates of low rank to merge"),
+    ],
+)
+def test_bad_arguments_are_named_and_nothing_is_changed(change, message):
+    model = build(CONFIGS["gpt2"])
+    with pytest.raises(ValueError, match=message):
+        change(model)
+    assert len(model.trainable_variables) == len(model.variables)
+
+
+def test_updates_do_not_pile_up():
+    model = build(CONFIGS["gpt2"])
+    ka.models.add_lora(model, 2)
+    with pytest.raises(ValueError, match="has updates of low rank already"):
+        ka.models.add_lora(model, 2)
