@@ -39,9 +39,9 @@ def add_lora(model, rank, patterns=("*query*", "*key*"), alpha=None):
 
     It is Keras's own `enable_lora`, on every dense layer and embedding inside the model's layers.
     B begins at zero, so that the outputs stay what they are. `compile` the model afterwards. To
-    train a new head as well, set `trainable` of its variables. Saving merges: a `.keras` file holds
-    `W + alpha / rank * A B` and loads as the model without updates, with `compile=False`, for the
-    optimizer's state in it is that of the updates.
+    train a new head as well, set `trainable` of its variables. A `.keras` file holds the sums
+    `W + alpha / rank * A B`, as Keras writes it: load it with `compile=False`, for the optimizer's
+    state in it is that of the updates.
 
     Args:
         model: A built model, not quantised by GPTQ.
@@ -63,7 +63,7 @@ def add_lora(model, rank, patterns=("*query*", "*key*"), alpha=None):
     if alpha is not None:
         check_positive_number(alpha=alpha)
     layers = {layer.path: layer for layer in _leaves(model) if hasattr(layer, "enable_lora")}
-    if any(layer.lora_enabled for layer in layers.values()):
+    if any(map(_has_update, layers.values())):
         raise ValueError(f"the model {model.name!r} has updates of low rank already; merge them.")
     found = _matching(layers, patterns, "layers that can have an update")
     freeze(model, "*")
@@ -73,23 +73,51 @@ def add_lora(model, rank, patterns=("*query*", "*key*"), alpha=None):
 
 
 def merge_lora(model):
-    """Adds the updates of `add_lora` to their matrices, and begins them anew at zero.
+    """Returns a model without updates that computes the same: its matrices hold them.
 
-    The outputs stay what they are. `keras_arch.checkpoints.save` takes the model then.
+    All of it can be trained; `keras_arch.checkpoints.save` takes it.
+
+    Args:
+        model: A functional model after `add_lora`.
 
     Raises:
-        ValueError: If the model has no updates.
+        ValueError: If the model has no updates, or matrices that have are quantised; or if two of
+            its variables have one path.
     """
-    layers = [layer for layer in _leaves(model) if getattr(layer, "lora_enabled", False)]
-    if not layers:
+    updated = {layer.path: layer for layer in _leaves(model) if _has_update(layer)}
+    if not updated:
         raise ValueError(f"the model {model.name!r} has no updates of low rank to merge.")
-    begin = keras.initializers.HeUniform()
-    for layer in layers:
-        store = {}
-        layer.save_own_variables(store)  # merged
-        layer.load_own_variables({name: keras.ops.copy(x) for name, x in store.items()})
-        # Keras leaves both at zero, where neither has a gradient.
-        layer.lora_kernel_a.assign(begin(layer.lora_kernel_a.shape))
+    quantised = [path for path, layer in updated.items() if layer.quantization_mode is not None]
+    if quantised:
+        raise ValueError(
+            "a quantised matrix cannot hold its update; merge before model.quantize; received "
+            f"{', '.join(quantised)}."
+        )
+    values = {variable.path: variable for variable in model.variables}
+    if len(values) < len(model.variables):
+        raise ValueError(f"the variables of {model.name!r} must have paths of their own.")
+    merged = type(model).from_config(_without_updates(model.get_config()))
+    for variable in merged.variables:
+        variable.assign(values[variable.path])
+    for layer in _leaves(merged):
+        if layer.path in updated:
+            store = {}
+            updated[layer.path].save_own_variables(store)  # the sums
+            layer.load_own_variables(store)
+    return merged
+
+
+def _has_update(layer):
+    return getattr(layer, "lora_enabled", False)
+
+
+def _without_updates(value):
+    """Returns a config whose layers have none: Keras keeps those of a model's own layers."""
+    if isinstance(value, dict):
+        return {k: _without_updates(v) for k, v in value.items() if not k.startswith("lora_")}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_without_updates, value))
+    return value
 
 
 def _leaves(model):
