@@ -9,13 +9,14 @@ from keras_arch.checkpoints.encoders import (
     pooler,
     position_ids,
     read_shape,
+    span_head,
     with_heads,
     write_shape,
 )
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields
 from keras_arch.checkpoints.table import Row, dense, norm, repeated
-from keras_arch.models import BERTConfig, masked_lm
+from keras_arch.models import BERTConfig, masked_lm, next_sentence
 
 
 def _rows(config):
@@ -66,6 +67,12 @@ _MASKED_LM = Head(
         "cls.predictions.decoder",
     ),
 )
+_NEXT_SENTENCE = Head(
+    "next_sentence",
+    "BertForNextSentencePrediction",
+    lambda encoder, config: next_sentence(encoder),
+    [*pooler("bert."), *dense("next_sentence", "cls.seq_relationship")],
+)
 
 #: Without a head, then with each.
 BERTS = with_heads(
@@ -83,4 +90,6 @@ BERTS = with_heads(
     ("cls.predictions", "cls.seq_relationship", "classifier", "qa_outputs"),
     bare_vectors("BertModel"),
     _MASKED_LM,
+    span_head("BertForQuestionAnswering"),
+    _NEXT_SENTENCE,
 )

@@ -6,6 +6,7 @@ from keras_arch.checkpoints.encoders import (
     copies_of,
     embedding,
     position_ids,
+    span_head,
     with_heads,
 )
 from keras_arch.checkpoints.family import Family
@@ -101,4 +102,5 @@ DISTILBERTS = with_heads(
         "qa_outputs",
     ),
     _MASKED_LM,
+    span_head("DistilBertForQuestionAnswering"),
 )

@@ -7,6 +7,7 @@ from keras_arch.checkpoints.encoders import (
     embedding,
     position_ids,
     read_shape,
+    span_head,
     with_heads,
     write_shape,
 )
@@ -103,4 +104,5 @@ ELECTRAS = with_heads(
     ),
     _REPLACED,
     _MASKED_LM,
+    span_head("ElectraForQuestionAnswering"),
 )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from keras_arch.checkpoints.activations import to_theirs
 from keras_arch.checkpoints.table import Extra, Row, dense, norm, table
-from keras_arch.models import builder, token_vectors
+from keras_arch.models import builder, span_answers, token_vectors
 
 #: Of a block of BERT, RoBERTa and ELECTRA.
 BLOCK = [
@@ -60,6 +60,16 @@ def pooler(prefix):
 def bare_vectors(architecture):
     """Returns the `Head` that leaves the pooler out."""
     return Head("token_vectors", architecture, lambda encoder, config: token_vectors(encoder))
+
+
+def span_head(architecture):
+    """Returns the `Head` that finds the spans of answers."""
+    return Head(
+        "span_answers",
+        architecture,
+        lambda encoder, config: span_answers(encoder),
+        dense("span_scores/projection", "qa_outputs"),
+    )
 
 
 def position_ids(prefix):
@@ -146,6 +156,7 @@ def _headed(family, tasks, head):
 
     def extras(config):
         unused = [row for row in family.rows(config) if row in pooler(family.prefix)]
+        unused = [row for row in unused if row not in head.rows]
         reason = "of the pooler, which the head does not read"
         return [
             *family.extras(config),

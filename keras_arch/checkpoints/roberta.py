@@ -9,6 +9,7 @@ from keras_arch.checkpoints.encoders import (
     pooler,
     position_ids,
     read_shape,
+    span_head,
     with_heads,
     write_shape,
 )
@@ -81,4 +82,5 @@ ROBERTAS = with_heads(
     ("lm_head", "classifier", "qa_outputs"),
     bare_vectors("RobertaModel"),
     _MASKED_LM,
+    span_head("RobertaForQuestionAnswering"),
 )
