@@ -89,7 +89,9 @@ def test_int8_matrices_take_an_update():
     np.testing.assert_array_equal(outputs(model), before)
     train(model)
     assert np.abs(outputs(model) - before).max() > 1e-2
-    with pytest.raises(ValueError, match="merge before model.quantize; received block_0/attention"):
+    with pytest.raises(
+        ValueError, match=r"merge before model\.quantize; received block_0/attention"
+    ):
         ka.models.merge_lora(model)
 
 
