@@ -6,10 +6,12 @@ from keras import ops
 
 from keras_arch.backend import compile_function
 from keras_arch.generation.graph import Ref, ones, time_values
+from keras_arch.layers.dropout import Dropout
 from keras_arch.layers.part import Part
 
-# Keras layers that treat every time step alike; the norms, over the last axis only.
+# Layers that treat every time step alike; the norms, over the last axis only.
 POINTWISE = (
+    Dropout,
     keras.layers.Activation,
     keras.layers.Add,
     keras.layers.Dense,

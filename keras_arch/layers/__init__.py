@@ -9,6 +9,7 @@ from keras_arch.layers.context_attention import ContextAttention
 from keras_arch.layers.cross_attention import CrossAttention
 from keras_arch.layers.cross_decoder_block import CrossDecoderBlock
 from keras_arch.layers.decoder_block import DecoderBlock, ParallelBlock
+from keras_arch.layers.dropout import Dropout
 from keras_arch.layers.elman import ElmanRNN
 from keras_arch.layers.embedding import TokenEmbedding
 from keras_arch.layers.encoder_block import EncoderBlock

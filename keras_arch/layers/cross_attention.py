@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_arch.checks import check_positive, check_rate
 from keras_arch.layers import attention_ops
+from keras_arch.layers.dropout import Dropout
 from keras_arch.layers.part import Part, fresh
 
 
@@ -69,7 +70,7 @@ class CrossAttention(Part):
         if memory_width is not None:
             check_positive(memory_width=memory_width)
         check_rate(dropout=dropout)
-        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="drop")
+        self.drop = Dropout(dropout, dtype=self.dtype_policy, name="drop")
 
     def build(self, x_shape):
         width, inner = x_shape[-1], self.heads * self.head_width

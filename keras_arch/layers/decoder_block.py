@@ -3,6 +3,7 @@
 import keras
 
 from keras_arch.checks import check_rate
+from keras_arch.layers.dropout import Dropout
 from keras_arch.layers.encoder_block import EncoderBlock
 from keras_arch.layers.part import Part
 
@@ -60,7 +61,7 @@ class ParallelBlock(Part):
         self.feedforward = feedforward
         self.norm = norm
         self.dropout = dropout
-        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="drop")
+        self.drop = Dropout(dropout, dtype=self.dtype_policy, name="drop")
 
     def build(self, x_shape):
         self.norm.build(x_shape)

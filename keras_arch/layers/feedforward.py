@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_arch.checks import check_positive, check_rate
 from keras_arch.layers.activations import get_activation
+from keras_arch.layers.dropout import Dropout
 from keras_arch.layers.part import Part, fresh
 
 
@@ -49,7 +50,7 @@ class FeedForward(Part):
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.output_initializer = keras.initializers.get(output_initializer or kernel_initializer)
-        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="drop")
+        self.drop = Dropout(dropout, dtype=self.dtype_policy, name="drop")
 
     def build(self, x_shape):
         self.up = self._matrix(self.branches * self.hidden_width, self.kernel_initializer, "up")

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_arch.checks import check_positive, check_rate
+from keras_arch.layers.dropout import Dropout
 from keras_arch.layers.norms import layer_norm
 from keras_arch.layers.part import Part, fresh
 from keras_arch.layers.products import multiply_rows
@@ -61,7 +62,7 @@ class RecurrentCell(Part):
         self.normalise = normalise
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
-        self.drop = keras.layers.Dropout(recurrent_dropout, dtype=self.dtype_policy, name="drop")
+        self.drop = Dropout(recurrent_dropout, dtype=self.dtype_policy, name="drop")
 
     @classmethod
     def _argument_names(cls):

@@ -3,6 +3,7 @@
 import keras
 
 from keras_arch.checks import check_rate
+from keras_arch.layers.dropout import Dropout
 from keras_arch.layers.part import Part
 
 
@@ -24,7 +25,7 @@ class Residual(Part):
         self.sublayer = sublayer
         self.norm = norm
         self.dropout = dropout
-        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="drop")
+        self.drop = Dropout(dropout, dtype=self.dtype_policy, name="drop")
 
     def build(self, x_shape):
         self.norm.build(x_shape)

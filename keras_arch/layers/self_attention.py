@@ -8,6 +8,7 @@ from keras import ops
 from keras_arch.backend import write_slots
 from keras_arch.checks import check_positive, check_rate
 from keras_arch.layers import attention_ops
+from keras_arch.layers.dropout import Dropout
 from keras_arch.layers.part import Part, fresh
 
 
@@ -96,7 +97,7 @@ class SelfAttention(Part):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.output_initializer = keras.initializers.get(output_initializer or kernel_initializer)
         self._check()
-        self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="drop")
+        self.drop = Dropout(dropout, dtype=self.dtype_policy, name="drop")
         self.query_key_value = keras.layers.Dense(
             (heads + 2 * self.key_value_heads) * head_width,
             use_bias=use_bias,

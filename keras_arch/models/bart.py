@@ -97,7 +97,7 @@ def _embedded(config, x, positions, name):
     )
     x = keras.layers.Add(name=f"{name}_embedded")([x, places(positions)])
     x = _norm(config, f"{name}_embedding_norm")(x)
-    return keras.layers.Dropout(config.dropout, name=f"{name}_dropout")(x)
+    return layers.Dropout(config.dropout, name=f"{name}_dropout")(x)
 
 
 def _attention(config):

@@ -5,7 +5,14 @@ import dataclasses
 import keras
 
 from keras_arch.checks import check_positive, check_positive_number, check_rate
-from keras_arch.layers import CausalLMHead, DecoderBlock, PreNorm, TokenEmbedding, TokenPositions
+from keras_arch.layers import (
+    CausalLMHead,
+    DecoderBlock,
+    Dropout,
+    PreNorm,
+    TokenEmbedding,
+    TokenPositions,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,7 +129,7 @@ def decoder_stack(config, x, positions, inputs, block, norm):
         norm: Function of config and name that returns a norm.
     """
     rest = {name: inputs[name] for name in inputs if name == "segment_ids"}
-    x = keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
+    x = Dropout(config.dropout, name="embedding_dropout")(x)
     for i in range(config.layers):
         x = block(config, f"block_{i}")(x, positions, inputs["valid"], **rest)
     return norm(config, "final_norm")(x)

@@ -146,7 +146,7 @@ def row_vector(encoder):
 def scored(encoder, x, classes, dropout, name):
     """Wires dropout and a matrix to scores of `classes`."""
     check_rate(dropout=dropout)
-    x = keras.layers.Dropout(dropout, name=f"{name}_dropout")(x)
+    x = layers.Dropout(dropout, name=f"{name}_dropout")(x)
     return dense(encoder, classes, name)(x)
 
 

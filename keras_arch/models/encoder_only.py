@@ -78,7 +78,7 @@ def embedded(config, tables, token_ids, positions, type_ids=None):
     x = [table(ids[name]) for name, table in tables.items()]
     x = keras.layers.Add(name="embedded")(x)
     x = layers.LayerNorm(config.norm_epsilon, name="embedding_norm")(x)
-    return keras.layers.Dropout(config.dropout, name="embedding_dropout")(x)
+    return layers.Dropout(config.dropout, name="embedding_dropout")(x)
 
 
 def encoder_stack(config, x, positions, valid):

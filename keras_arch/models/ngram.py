@@ -5,7 +5,7 @@ import dataclasses
 import keras
 
 from keras_arch.checks import check_positive, check_positive_number, check_rate
-from keras_arch.layers import CausalLMHead, FixedWindow, TokenEmbedding
+from keras_arch.layers import CausalLMHead, Dropout, FixedWindow, TokenEmbedding
 from keras_arch.models.decoder_only import normal, token_inputs
 
 
@@ -61,7 +61,7 @@ def ngram(config):
     x = keras.layers.Dense(
         config.bottleneck, config.activation, kernel_initializer=normal(config), name="bottleneck"
     )(x)
-    x = keras.layers.Dropout(config.dropout, name="dropout")(x)
+    x = Dropout(config.dropout, name="dropout")(x)
     head = CausalLMHead(
         config.vocabulary_size, use_bias=True, kernel_initializer=normal(config), name="head"
     )

@@ -97,4 +97,4 @@ def _recurrent_lm(config, recurrent, name):
 
 def variational_dropout(rate, name):
     """Returns a layer that drops the same units of `[B, T, D]` at all steps of a row."""
-    return keras.layers.Dropout(rate, noise_shape=(None, 1, None), name=name)
+    return layers.Dropout(rate, noise_shape=(None, 1, None), name=name)

@@ -160,7 +160,7 @@ def _norm(config, name):
 
 
 def _dropped(config, x, name):
-    return keras.layers.Dropout(config.dropout, name=name)(x)
+    return layers.Dropout(config.dropout, name=name)(x)
 
 
 SUBLAYERS = Sublayers(_attention, _feedforward, _residual)

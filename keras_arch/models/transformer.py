@@ -94,7 +94,7 @@ def transformer(config):
     def embed(embedding, token_ids, positions, name):
         x = [embedding(token_ids), sinusoids(positions)]
         x = keras.layers.Add(name=f"{name}_embedded")(x)
-        return keras.layers.Dropout(config.dropout, name=f"{name}_dropout")(x)
+        return layers.Dropout(config.dropout, name=f"{name}_dropout")(x)
 
     positions, valid = source_positions(inputs), inputs["source_valid"]
     x = embed(source_embedding(config, embedding), inputs["source_ids"], positions, "source")
