@@ -17,7 +17,7 @@ def model(dropout=0.0):
     valid = keras.Input((None,), dtype="bool", name="valid")
     x = ka.layers.TokenEmbedding(VOCABULARY, 8)(token_ids)
     x = x * ops.cast(valid, x.dtype)[..., None]
-    x = keras.layers.Dropout(dropout)(x)
+    x = ka.layers.Dropout(dropout)(x)
     x = keras.layers.LayerNormalization()(x)
     logits = keras.layers.Dense(VOCABULARY, bias_initializer="ones")(x)
     return keras.Model({"token_ids": token_ids, "valid": valid}, logits)
