@@ -6,8 +6,9 @@ import pathlib
 
 import numpy as np
 from initial_encoder import copy_weights, read_initial
-from training_run import TrainingSettings, digest
+from training_run import TrainingSettings, digest, train_in_folder
 
+import keras_arch as ka
 from keras_arch.checks import check_positive, check_rate
 
 #: Layers that begin anew.
@@ -93,3 +94,17 @@ class EncoderTuningSettings(TrainingSettings):
             return np.random.default_rng([self.seed, epoch]).permutation(count)
 
         return lambda places: np.array([order_of(int(i) // count)[i % count] for i in places])
+
+
+def tune(settings, run):
+    """Trains, or goes on, or prints the report of a finished run.
+
+    Args:
+        settings: An `EncoderTuningSettings`.
+        run: Function of the settings, the strategy and the run folder to the report.
+    """
+    strategy = ka.training.strategy(settings.strategy)
+    settings.check(strategy)
+    train_in_folder(
+        settings, strategy, settings.describe(), lambda folder: run(settings, strategy, folder)
+    )

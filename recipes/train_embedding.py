@@ -18,9 +18,9 @@ import pathlib
 import keras
 import numpy as np
 from encoder import dataset_of, input_names, pack
-from encoder_tuning import EncoderTuningSettings
+from encoder_tuning import EncoderTuningSettings, tune
 from export_model import export_model
-from training_run import command, fit, make_model, save_model, train_in_folder
+from training_run import command, fit, make_model, save_model
 
 import keras_arch as ka
 from keras_arch.checks import check_positive_number
@@ -108,11 +108,7 @@ class Settings(EncoderTuningSettings):
 
 def main(settings):
     """Trains, or goes on, or prints the report of a finished run."""
-    strategy = ka.training.strategy(settings.strategy)
-    settings.check(strategy)
-    train_in_folder(
-        settings, strategy, settings.describe(), lambda folder: run(settings, strategy, folder)
-    )
+    tune(settings, run)
 
 
 def run(settings, strategy, folder):
