@@ -11,8 +11,9 @@ class Dropout(keras.layers.Dropout):
     """Zeroes entries at random while training, and multiplies the others by `1 / (1 - rate)`.
 
     Arguments, config and seeds are those of `keras.layers.Dropout`; the noise is
-    `keras_arch.backend.random_bits` where that is cheaper. Under XLA on CPU, training a small model
-    took 5 times as long with TensorFlow's noise. Source: Srivastava et al. 2014, section 4.
+    `keras_arch.backend.random_bits` where that is cheaper: on a CPU, XLA makes a loop of the
+    backends' own generators, which can take longer than the products. Source: Srivastava et al.
+    2014, section 4.
     """
 
     def call(self, inputs, training=False):
