@@ -12,8 +12,8 @@ import sys
 import time
 
 import tyro
-from language_model import TOKENIZERS, make_tokenizer
-from text_model import describe, split_text
+from parts.language_model import TOKENIZERS, make_tokenizer
+from parts.text_model import describe, split_text
 
 import keras_arch as ka
 

@@ -18,14 +18,14 @@ import io
 import pathlib
 from typing import Literal
 
-import class_report
 import keras
 import numpy as np
-from encoder import dataset_of, input_names
-from encoder_tuning import EncoderTuningSettings, tune
 from export_model import export_model
-from labelled_texts import KINDS
-from training_run import command, fit, make_model, save_model
+from parts import class_report
+from parts.encoder import dataset_of, input_names
+from parts.encoder_tuning import EncoderTuningSettings, tune
+from parts.labelled_texts import KINDS
+from parts.training_run import command, fit, make_model, save_model
 
 import keras_arch as ka
 from keras_arch.objectives.crossentropy import IGNORED

@@ -16,10 +16,10 @@ import pathlib
 from typing import Literal
 
 import keras
-import pair_model
-from encoder_decoder import SPECIAL_TOKENS, EncoderDecoderSettings
-from rouge import rouge
-from training_run import command, digest
+from parts import pair_model
+from parts.encoder_decoder import SPECIAL_TOKENS, EncoderDecoderSettings
+from parts.rouge import rouge
+from parts.training_run import command, digest
 
 import keras_arch as ka
 from keras_arch.text.pair_batches import LENGTHS

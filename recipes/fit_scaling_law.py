@@ -16,9 +16,9 @@ import json
 import pathlib
 
 import numpy as np
-import text_model
 import train_gpt
-from training_run import command, train_in_folder
+from parts import text_model
+from parts.training_run import command, train_in_folder
 
 import keras_arch as ka
 from keras_arch.checks import check_count, check_positive_number

@@ -16,10 +16,10 @@ import dataclasses
 import pathlib
 
 import numpy as np
-import text_model
-from encoder import ROBERTA_TOKENS, EncoderSettings, dataset_of, input_names, pack
-from told_tokens import MaskedTokens, ReplacedTokens, put
-from training_run import command
+from parts import text_model
+from parts.encoder import ROBERTA_TOKENS, EncoderSettings, dataset_of, input_names, pack
+from parts.told_tokens import MaskedTokens, ReplacedTokens, put
+from parts.training_run import command
 
 import keras_arch as ka
 from keras_arch.checks import check_fraction, check_positive

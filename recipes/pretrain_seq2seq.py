@@ -14,13 +14,12 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-import denoising
 import numpy as np
 import tensorflow as tf
-import text_model
-from encoder_decoder import SPECIAL_TOKENS, EncoderDecoderSettings
-from pair_report import predict_ids, without_end
-from training_run import command
+from parts import denoising, text_model
+from parts.encoder_decoder import SPECIAL_TOKENS, EncoderDecoderSettings
+from parts.pair_report import predict_ids, without_end
+from parts.training_run import command
 
 import keras_arch as ka
 from keras_arch.checks import check_positive

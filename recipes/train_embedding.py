@@ -17,10 +17,10 @@ import pathlib
 
 import keras
 import numpy as np
-from encoder import dataset_of, input_names, pack
-from encoder_tuning import EncoderTuningSettings, tune
 from export_model import export_model
-from training_run import command, fit, make_model, save_model
+from parts.encoder import dataset_of, input_names, pack
+from parts.encoder_tuning import EncoderTuningSettings, tune
+from parts.training_run import command, fit, make_model, save_model
 
 import keras_arch as ka
 from keras_arch.checks import check_positive_number

@@ -11,9 +11,9 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-import text_model
-from language_model import LanguageModelSettings
-from training_run import command
+from parts import text_model
+from parts.language_model import LanguageModelSettings
+from parts.training_run import command
 
 import keras_arch as ka
 

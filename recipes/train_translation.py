@@ -14,9 +14,9 @@ import dataclasses
 import pathlib
 from typing import Literal
 
-import pair_model
-from pair_report import draw_alignments
-from training_run import command
+from parts import pair_model
+from parts.pair_report import draw_alignments
+from parts.training_run import command
 
 import keras_arch as ka
 from keras_arch.text.pair_batches import LENGTHS

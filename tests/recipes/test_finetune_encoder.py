@@ -24,7 +24,12 @@ WORDS = "the\tO\nred\tCOLOUR\ncats\tO\n\na\tO\nredder\tCOLOUR\ndog\tO\n"
 def recipe(monkeypatch):
     """The recipe; the export, tested elsewhere, is noted down instead."""
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    names = ("finetune_encoder", "initial_encoder", "labelled_texts", "training_run")
+    names = (
+        "finetune_encoder",
+        "parts.initial_encoder",
+        "parts.labelled_texts",
+        "parts.training_run",
+    )
     module, initial, texts, run = map(importlib.import_module, names)
     exports = []
     monkeypatch.setattr(module, "export_model", exports.append)

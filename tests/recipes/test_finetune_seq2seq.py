@@ -29,7 +29,7 @@ SHAPE |= {"context": 40, "vocabulary_size": 270}
 def recipe(monkeypatch):
     """The recipe; searches and the export, tested elsewhere, are noted down instead."""
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    names = ("training_run", "pair_model", "finetune_seq2seq", "rouge")
+    names = ("parts.training_run", "parts.pair_model", "finetune_seq2seq", "parts.rouge")
     run, road, module, rouge = map(importlib.import_module, names)
     calls = []
 

@@ -19,7 +19,9 @@ TEXT = "a red dog runs. the cat sleeps.\n" * 60
 def recipe(monkeypatch):
     """The recipe, with the export (tested in tests/serving) noted down instead."""
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    road, module = (importlib.import_module(name) for name in ("text_model", "pretrain_encoder"))
+    road, module = (
+        importlib.import_module(name) for name in ("parts.text_model", "pretrain_encoder")
+    )
     exports = []
     monkeypatch.setattr(road, "export_model", lambda path, max_new_tokens: exports.append(path))
     return types.SimpleNamespace(main=road.main, Settings=module.Settings, exports=exports)

@@ -20,7 +20,9 @@ TEXT = "a red dog runs. the cat sleeps.\n" * 60
 def recipe(monkeypatch):
     """The recipe, with the export (tested in tests/serving) noted down instead."""
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    road, module = (importlib.import_module(name) for name in ("text_model", "pretrain_seq2seq"))
+    road, module = (
+        importlib.import_module(name) for name in ("parts.text_model", "pretrain_seq2seq")
+    )
     exports = []
     monkeypatch.setattr(
         road, "export_model", lambda _, max_new_tokens: exports.append(max_new_tokens)

@@ -24,7 +24,7 @@ TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
 def recipe(monkeypatch):
     """The recipe as a module, with the export (tested in tests/serving) noted down instead."""
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    names = ("training_run", "text_model", "train_gpt")
+    names = ("parts.training_run", "parts.text_model", "train_gpt")
     shared, road, module = map(importlib.import_module, names)
     exports = []
     monkeypatch.setattr(

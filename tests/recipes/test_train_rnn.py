@@ -20,7 +20,7 @@ TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
 @pytest.fixture
 def recipe(monkeypatch):
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    road, module = (importlib.import_module(name) for name in ("text_model", "train_rnn"))
+    road, module = (importlib.import_module(name) for name in ("parts.text_model", "train_rnn"))
     monkeypatch.setattr(road, "export_model", lambda folder, max_new_tokens: None)
     return road, module
 

@@ -22,7 +22,9 @@ SOURCES = ["a dog runs", "a red cat", "a cat runs a red dog", "dog", "a red dog 
 @pytest.fixture
 def recipe(monkeypatch):
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    road, module = (importlib.import_module(name) for name in ("pair_model", "train_translation"))
+    road, module = (
+        importlib.import_module(name) for name in ("parts.pair_model", "train_translation")
+    )
     return types.SimpleNamespace(main=road.main, Settings=module.Settings, road=road)
 
 

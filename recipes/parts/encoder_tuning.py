@@ -5,8 +5,8 @@ import functools
 import pathlib
 
 import numpy as np
-from initial_encoder import copy_weights, read_initial
-from training_run import TrainingSettings, digest, train_in_folder
+from parts.initial_encoder import copy_weights, read_initial
+from parts.training_run import TrainingSettings, digest, train_in_folder
 
 import keras_arch as ka
 from keras_arch.checks import check_positive, check_rate

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 from export_model import export_model
-from training_run import TrainingSettings, fit, make_model, save_model, train_in_folder
+from parts.training_run import TrainingSettings, fit, make_model, save_model, train_in_folder
 
 import keras_arch as ka
 from keras_arch.checks import check_positive

@@ -10,7 +10,7 @@ A kind has
 """
 
 import numpy as np
-from encoder import pack
+from parts.encoder import pack
 
 import keras_arch as ka
 from keras_arch.text.files import split_lines

@@ -6,7 +6,7 @@ import pathlib
 from typing import Any, NamedTuple
 
 import keras
-from encoder import ROBERTA_TOKENS, EncoderSettings
+from parts.encoder import ROBERTA_TOKENS, EncoderSettings
 
 import keras_arch as ka
 from keras_arch.text.files import read_json, split_lines

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture
 def report(monkeypatch):
-    monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[2] / "recipes"))
-    return importlib.import_module("class_report")
+    monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[3] / "recipes"))
+    return importlib.import_module("parts.class_report")
 
 
 def test_confusion_counts_the_truth_by_rows(report):

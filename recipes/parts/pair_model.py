@@ -4,10 +4,10 @@ import dataclasses
 import hashlib
 
 import keras
-from encoder_decoder import SPECIAL_TOKENS
 from export_model import export_model
-from pair_report import evaluate, write_predictions
-from training_run import TrainingSettings, fit, make_model, save_model, train_in_folder
+from parts.encoder_decoder import SPECIAL_TOKENS
+from parts.pair_report import evaluate, write_predictions
+from parts.training_run import TrainingSettings, fit, make_model, save_model, train_in_folder
 
 import keras_arch as ka
 from keras_arch.checks import check_positive

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal
 
-from text_model import TextModelSettings, write_texts
+from parts.text_model import TextModelSettings, write_texts
 
 import keras_arch as ka
 from keras_arch.checks import check_positive
