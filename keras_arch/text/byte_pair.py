@@ -38,6 +38,8 @@ class BytePairTokenizer(SpellingTokenizer):
         pattern: How texts are split into words: as by `"gpt2"`, `"llama3"` or `"qwen2"`.
         takes_space: Names of special tokens that take the white space before them, as RoBERTa's
             mask does.
+        whole_words: Whether a word that is a token becomes that token, even if no merges lead to
+            it, as LLaMA 3's.
 
     Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019, section 2.2.
     """
@@ -52,11 +54,13 @@ class BytePairTokenizer(SpellingTokenizer):
         special_tokens: Mapping[str, str] = END_OF_TEXT,
         pattern: str = "gpt2",
         takes_space: Sequence[str] = (),
+        whole_words: bool = False,
     ):
         super().__init__(special_tokens)
         if pattern not in PATTERNS:
             raise ValueError(f"pattern must be one of {[*PATTERNS]}; received pattern={pattern!r}.")
         self.pattern, self.takes_space = pattern, tuple(takes_space)
+        self.whole_words = bool(whole_words)
         self.vocabulary = dict(vocabulary)
         self.merges = [tuple(pair) for pair in merges]
         special = distinct(self.special_tokens)
@@ -68,7 +72,9 @@ class BytePairTokenizer(SpellingTokenizer):
         for token, token_id in self.vocabulary.items():
             spelling = token.encode("utf-8") if token in special else token_bytes(token)
             self._spellings[token_id] = spelling
-        self._encoder = _encoder(pattern, vocab=plain, merges=self.merges)
+        self._encoder = _encoder(
+            pattern, vocab=plain, merges=self.merges, ignore_merges=self.whole_words
+        )
 
     @classmethod
     def train(
@@ -136,6 +142,7 @@ class BytePairTokenizer(SpellingTokenizer):
             "special_tokens": self.special_tokens,
             "pattern": self.pattern,
             "takes_space": self.takes_space,
+            "whole_words": self.whole_words,
         }
 
     def _files(self):
@@ -153,13 +160,29 @@ class BytePairTokenizer(SpellingTokenizer):
             settings.get("special_tokens"),
             settings.get("pattern", "gpt2"),
             settings.get("takes_space", ()),
+            settings.get("whole_words", False),
         )
 
     @functools.cached_property
     def _graph(self):
         from keras_arch.text.byte_pair_graph import BytePairGraph
 
-        return BytePairGraph(self.vocabulary, self.merges, PATTERNS[self.pattern])
+        return BytePairGraph(
+            self.vocabulary, self.merges, PATTERNS[self.pattern], self._words_beyond_merges()
+        )
+
+    def _words_beyond_merges(self):
+        """Returns the bytes of words that are tokens though merges do not lead to them -> ids."""
+        import tokenizers
+
+        if not self.whole_words:
+            return {}
+        special = set(self.special_tokens.values())
+        plain = {token: i for token, i in self.vocabulary.items() if token not in special}
+        merged = tokenizers.models.BPE(plain, self.merges)
+        return {
+            token_bytes(token): i for token, i in plain.items() if len(merged.tokenize(token)) > 1
+        }
 
 
 def parse_merges(content: bytes) -> list[tuple[str, ...]]:

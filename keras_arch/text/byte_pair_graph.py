@@ -25,6 +25,7 @@ class BytePairGraph:
         vocabulary: Token to id; tokens are spelt in byte symbols.
         merges: Pairs of tokens, the most frequent first.
         pattern: How texts are split into words.
+        words: Words that are one token though merges do not lead to it -> id.
     """
 
     def __init__(
@@ -32,8 +33,11 @@ class BytePairGraph:
         vocabulary: Mapping[str, int],
         merges: Sequence[tuple[str, str]],
         pattern: Pattern,
+        words: Mapping[bytes, int],
     ):
         self._pattern = pattern
+        self._words = sorted(words)
+        self._word_ids = np.array([words[word] for word in self._words], np.int32)
         self._bytes = np.array([vocabulary[symbol] for symbol in SYMBOLS], np.int32)
         self._size = max(vocabulary.values()) + 1
         keys = [vocabulary[left] * self._size + vocabulary[right] for left, right in merges]
@@ -79,7 +83,21 @@ class BytePairGraph:
         return words.with_flat_values(tf.gather(self._encode_words(distinct), index))
 
     def _encode_words(self, words):
-        """Encodes string `[W]` to ragged int32 `[W, None]`."""
+        """Encodes distinct string `[W]` to ragged int32 `[W, None]`."""
+        merged = self._merge_words(words)
+        if not self._words:
+            return merged
+        # Of strings that come twice, `tf.unique` gives the place of the first.
+        count = len(self._words)
+        _, place = tf.unique(tf.concat([self._words, words], axis=0))
+        whole = place[count:] < count
+        ids = tf.gather(self._word_ids, tf.where(whole, place[count:], 0))
+        ids = tf.RaggedTensor.from_row_lengths(ids[whole], tf.cast(whole, tf.int64))
+        merged = tf.ragged.boolean_mask(merged, ~_each(whole, merged))
+        return tf.concat([ids, merged], axis=1)
+
+    def _merge_words(self, words):
+        """Merges string `[W]` from its bytes on to ragged int32 `[W, None]`."""
         # Latin-1 reads every byte as one code point.
         codes = tf.strings.unicode_decode(words, "ISO-8859-1")
         count = codes.nrows()
@@ -112,6 +130,11 @@ class BytePairGraph:
         tokens = tf.where(merged, tf.gather(tf.constant(self._merged), place), tokens)
         kept = ~tf.roll(merged, 1, 0)
         return tokens[kept], rows[kept], tf.reduce_any(found)
+
+
+def _each(rows, values):
+    """Returns for each of ragged values `[W, None]` what `[W]` says of its row."""
+    return values.with_flat_values(tf.gather(rows, values.value_rowids()))
 
 
 def split_words(texts: tf.Tensor, pattern: Pattern) -> tf.RaggedTensor:

@@ -43,7 +43,7 @@ class SentencePieceTokenizer(SpellingTokenizer):
     def __init__(self, model: bytes, special_tokens: Mapping[str, str] = NONE):
         special_tokens = check_special_tokens(special_tokens)
         self.model = bytes(model)
-        processor = _processor(self.model)
+        processor = load_processor(self.model)
         self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
         super().__init__({**_named_by(processor), **special_tokens})
         missing = [name for name in self.special_tokens.values() if name not in self._pieces]
@@ -58,7 +58,7 @@ class SentencePieceTokenizer(SpellingTokenizer):
             if not processor.is_unknown(i) and not processor.is_control(i)
         }
         self._working_model = make_control(self.model, special)
-        self._processor = _processor(self._working_model)
+        self._processor = load_processor(self._working_model)
         self._spellings = [self._spelling(i) for i in range(len(self._pieces))]
         self._begins_with_space = self._processor.normalize("a").startswith(SPACE)
 
@@ -159,7 +159,12 @@ class SentencePieceTokenizer(SpellingTokenizer):
             return SentencePieceModel(self._working_model)
 
 
-def _processor(model: bytes):
+def load_processor(model: bytes):
+    """Returns the `sentencepiece` package's reading of a model's file.
+
+    Raises:
+        ValueError: If it is none.
+    """
     import sentencepiece
 
     try:
