@@ -64,56 +64,42 @@ class NamedTokens(NamedTuple):
     special: list[str]
     added: dict[int, dict]
 
-    def extend(self, vocabulary: Sequence[str], has_normalizer: bool) -> list[str]:
-        """Returns the names that follow a vocabulary, those of the tokens that were added.
-
-        Args:
-            vocabulary: Tokens by id.
-            has_normalizer: Whether texts are normalized; tokens must be found before that.
-
-        Raises:
-            ValueError: If an added token has another id than its name, or is looked for in a way
-                that is not ours.
-        """
-        extra = []
-        for i, fields in sorted(self.added.items()):
-            name = fields["content"]
-            if i == len(vocabulary) + len(extra):
-                extra.append(name)
-            known = vocabulary[i] if i < len(vocabulary) else extra[-1] if extra else None
-            if i >= len(vocabulary) + len(extra) or name != known:
-                raise ValueError(
-                    "added tokens must have the ids that follow the vocabulary, or those of their "
-                    f"names in it; received {name!r} with id {i}, {len(vocabulary)} in the "
-                    f"vocabulary and {len(extra)} behind it."
-                )
-            self._check(fields, has_normalizer)
-        return extra
-
-    def special_tokens(self, vocabulary: Sequence[str]) -> dict[str, str]:
-        """Returns role to name of all special tokens of a vocabulary.
+    def complete(
+        self, vocabulary: Sequence[str], has_normalizer: bool, size: int | None
+    ) -> tuple[list[str], dict[str, str]]:
+        """Returns all tokens by id, and role to name of the special ones among them.
 
         A sentinel of T5, `<extra_id_3>`, has the role `sentinel_3`; what else has no role of its
         own has its name for a role.
 
+        Args:
+            vocabulary: Tokens by id, without those that were added.
+            has_normalizer: Whether texts are normalized; added tokens must be found before that.
+            size: Number of tokens, which others fill up that no text gives; None: no more.
+
         Raises:
-            ValueError: If one is not in the vocabulary.
+            ValueError: If a special token has no id, there are more than `size`, or an added token
+                has another id than its name or is looked for in a way that is not ours.
         """
-        known = set(vocabulary)
-        defaults = {r: name for r, name in DEFAULTS.get(self.kind, {}).items() if name in known}
-        special = defaults | self.roles
-        for name in self.special:
-            if name not in special.values():
-                sentinel = SENTINEL.fullmatch(name)
-                role = f"sentinel_{sentinel[1]}" if sentinel else name
-                if special.setdefault(role, name) != name:
-                    raise ValueError(
-                        f"special tokens must not be named as a role; received {name!r}."
-                    )
-        missing = [name for name in special.values() if name not in known]
-        if missing:
-            raise ValueError(f"special tokens must have ids; received {missing} without one.")
-        return special
+        tokens = [*vocabulary]
+        for i, fields in sorted(self.added.items()):
+            name = fields["content"]
+            if i == len(tokens):
+                tokens.append(name)
+            if i > len(tokens) or name != tokens[i]:
+                raise ValueError(
+                    "added tokens must have the ids that follow the vocabulary, or those of their "
+                    f"names in it; received {name!r} with id {i}, and ids up to {len(tokens) - 1}."
+                )
+            self._check(fields, has_normalizer)
+        unused = [f"<|unused_{i}|>" for i in range(len(tokens), size or 0)]
+        tokens += unused
+        if size is not None and len(tokens) > size:
+            raise ValueError(
+                "vocabulary_size must be at least the number of tokens; received "
+                f"vocabulary_size={size} and {len(tokens)} tokens."
+            )
+        return tokens, self._special_tokens(tokens, unused)
 
     def taking_space(self) -> list[str]:
         """Returns the names of the special tokens that take the white space before them."""
@@ -127,6 +113,23 @@ class NamedTokens(NamedTuple):
                     f"{CONFIG_FILE} must have {name} of {[*values]}, which is all that can be done "
                     f"here; received {name}={self.config[name]!r}."
                 )
+
+    def _special_tokens(self, tokens, more):
+        known = set(tokens)
+        defaults = {r: name for r, name in DEFAULTS.get(self.kind, {}).items() if name in known}
+        special = defaults | self.roles
+        for name in (*self.special, *more):
+            if name not in special.values():
+                sentinel = SENTINEL.fullmatch(name)
+                role = f"sentinel_{sentinel[1]}" if sentinel else name
+                if special.setdefault(role, name) != name:
+                    raise ValueError(
+                        f"special tokens must not have the name of a role; received {name!r}."
+                    )
+        missing = [name for name in special.values() if name not in known]
+        if missing:
+            raise ValueError(f"special tokens must have ids; received {missing} without one.")
+        return special
 
     def _check(self, fields, has_normalizer):
         wrong = [name for name in ("rstrip", "single_word") if fields.get(name)]

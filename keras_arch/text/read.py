@@ -51,7 +51,7 @@ SENTENCE_PIECE_KINDS = ("t5", "mt5", "llama", "mistral")
 T5_SENTINELS = 100
 
 
-def read_tokenizer(folder: str | os.PathLike) -> Tokenizer:
+def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None) -> Tokenizer:
     """Reads the tokenizer of a Hugging Face folder as one of ours.
 
     It reads `tokenizer.json` of WordPiece (as BERT's) or byte pairs (as GPT-2's, RoBERTa's, LLaMA
@@ -67,6 +67,8 @@ def read_tokenizer(folder: str | os.PathLike) -> Tokenizer:
 
     Args:
         folder: The folder. Nothing in it is executed.
+        vocabulary_size: Of the model, if the tokenizer must have as many tokens: models are padded,
+            T5's from 32,100 to 32,128. `<|unused_32100|>` and so on take these ids.
 
     Returns:
         A `WordPieceTokenizer`, `BytePairTokenizer` or `SentencePieceTokenizer`.
@@ -79,39 +81,39 @@ def read_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     content = read_json(folder / SETTINGS_FILE) if (folder / SETTINGS_FILE).exists() else None
     try:
         named = read_named_tokens(folder, content.get("added_tokens", ()) if content else ())
-        return _read(folder, content, named)
+        return _read(folder, content, named, vocabulary_size)
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # JSON may hold anything.
         raise ValueError(f"{folder} holds no tokenizer that can be read here: {error}") from error
 
 
-def _read(folder: Path, content: dict | None, named: NamedTokens) -> Tokenizer:
+def _read(folder: Path, content: dict | None, named: NamedTokens, size: int | None) -> Tokenizer:
     kind = model_type(content) if content else None
     if kind == "WordPiece":
-        return _word_piece_of_json(content, named)
+        return _word_piece_of_json(content, named, size)
     if kind == "BPE":
-        return _byte_pair_of_json(content, named)
+        return _byte_pair_of_json(content, named, size)
     if kind not in (None, "SentencePiece"):
         raise ValueError(f"{SETTINGS_FILE} must have a known model; received a {kind} model.")
     models = [folder / name for name in MODEL_FILES if (folder / name).exists()]
     if models:
-        return _sentence_piece(models[0].read_bytes(), content, named)
+        return _sentence_piece(models[0].read_bytes(), content, named, size)
     if kind:
         raise ValueError(
             f"a SentencePiece model must lie beside its copy in {SETTINGS_FILE}, as one of "
             f"{MODEL_FILES}; received none of them."
         )
     if (folder / PIECES_FILE).exists():
-        return _word_piece(split_lines((folder / PIECES_FILE).read_bytes()), named)
+        return _word_piece(split_lines((folder / PIECES_FILE).read_bytes()), named, size)
     if (folder / VOCABULARY_FILE).exists() and (folder / MERGES_FILE).exists():
         merges = parse_merges((folder / MERGES_FILE).read_bytes())
-        return _byte_pair(read_json(folder / VOCABULARY_FILE), merges, named)
+        return _byte_pair(read_json(folder / VOCABULARY_FILE), merges, named, size)
     raise ValueError(
         f"it must hold {SETTINGS_FILE}, one of {MODEL_FILES}, {PIECES_FILE}, or {VOCABULARY_FILE} "
         f"and {MERGES_FILE}; received none of them."
     )
 
 
-def _word_piece_of_json(content, named):
+def _word_piece_of_json(content, named, size):
     options = word_piece_options(content)
     written = {
         "do_lower_case": options["lowercase"],
@@ -125,10 +127,10 @@ def _word_piece_of_json(content, named):
             f"{SETTINGS_FILE} must have the unknown token of {CONFIG_FILE}, "
             f"{named.roles['unknown']!r}; received {unknown!r}."
         )
-    return _make_word_piece(_by_id(content["model"]["vocab"]), named, options)
+    return _make_word_piece(_by_id(content["model"]["vocab"]), named, options, size)
 
 
-def _word_piece(vocabulary, named):
+def _word_piece(vocabulary, named, size):
     named = named._replace(kind=named.kind or "bert")
     _check_kind(named, WORD_PIECE_KINDS)
     named.refuse(do_basic_tokenize=(True,), never_split=([],))
@@ -137,41 +139,39 @@ def _word_piece(vocabulary, named):
         "strip_accents": named.config.get("strip_accents"),
         "part_ideographs": named.config.get("tokenize_chinese_chars", True),
     }
-    return _make_word_piece(vocabulary, named, options)
+    return _make_word_piece(vocabulary, named, options, size)
 
 
-def _make_word_piece(vocabulary, named, options):
+def _make_word_piece(vocabulary, named, options, size):
     # White space before a special token is lost in any case.
-    vocabulary = vocabulary + named.extend(vocabulary, has_normalizer=True)
-    return WordPieceTokenizer(vocabulary, named.special_tokens(vocabulary), **options)
+    tokens, special_tokens = named.complete(vocabulary, True, size)
+    return WordPieceTokenizer(tokens, special_tokens, **options)
 
 
-def _byte_pair_of_json(content, named):
+def _byte_pair_of_json(content, named, size):
     options = byte_pair_options(content)
     model = content["model"]
     merges = [
         tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]
     ]
-    return _make_byte_pair(model["vocab"], merges, named, options)
+    return _make_byte_pair(model["vocab"], merges, named, options, size)
 
 
-def _byte_pair(vocabulary, merges, named):
+def _byte_pair(vocabulary, merges, named, size):
     _check_kind(named, BYTE_PAIR_KINDS)
-    return _make_byte_pair(vocabulary, merges, named, {})
+    return _make_byte_pair(vocabulary, merges, named, {}, size)
 
 
-def _make_byte_pair(vocabulary, merges, named, options):
+def _make_byte_pair(vocabulary, merges, named, options, size):
     named.refuse(add_prefix_space=(False,))
-    tokens = _by_id(vocabulary)
-    tokens += named.extend(tokens, has_normalizer=False)
+    tokens, special_tokens = named.complete(_by_id(vocabulary), False, size)
     ids = {token: i for i, token in enumerate(tokens)}
-    special_tokens = named.special_tokens(tokens)
     return BytePairTokenizer(
         ids, merges, special_tokens, takes_space=named.taking_space(), **options
     )
 
 
-def _sentence_piece(model, content, named):
+def _sentence_piece(model, content, named, size):
     if named.kind is not None:
         _check_kind(named, SENTENCE_PIECE_KINDS)
     named.refuse(add_prefix_space=(True,))
@@ -179,14 +179,14 @@ def _sentence_piece(model, content, named):
     pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     if content is not None:
         _check_copy(content, pieces, named)
-    extra = named.extend(pieces, has_normalizer=True)
-    if named.kind == "t5" and not extra:
-        count = named.config.get("extra_ids", T5_SENTINELS)
-        extra = [f"<extra_id_{i}>" for i in reversed(range(count))]
     control = [piece for i, piece in enumerate(pieces) if processor.is_control(i)]
-    named = named._replace(special=[*named.special, *control, *extra])
-    special_tokens = named.special_tokens([*pieces, *extra])
-    return SentencePieceTokenizer(append_control(model, extra), special_tokens)
+    sentinels = []
+    if named.kind == "t5" and max(named.added, default=0) < len(pieces):
+        count = named.config.get("extra_ids", T5_SENTINELS)
+        sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
+    named = named._replace(special=[*named.special, *control, *sentinels])
+    tokens, special_tokens = named.complete([*pieces, *sentinels], True, size)
+    return SentencePieceTokenizer(append_control(model, tokens[len(pieces) :]), special_tokens)
 
 
 def _check_copy(content, pieces, named):
