@@ -20,7 +20,7 @@ from keras_arch.text.named_tokens import (
     NamedTokens,
     read_named_tokens,
 )
-from keras_arch.text.sentence_piece import SentencePieceTokenizer, load_processor
+from keras_arch.text.sentence_piece import SentencePieceTokenizer, load_processor, named_by
 from keras_arch.text.sentence_piece_model import append_control
 from keras_arch.text.tokenizer import Tokenizer
 from keras_arch.text.tokenizer_json import (
@@ -61,9 +61,10 @@ def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None
 
     `encode(text)` gives the ids of the `tokenizers` package without the special tokens around a
     text, and `encode(text, parse_special=True)` those that it finds in a text by default. A
-    SentencePiece model gives the ids of the `sentencepiece` package, which it was trained with; the
-    copy of it in `tokenizer.json` parts at U+0085 and normalizes a character together with the
-    marks that follow it. Padding and truncation are not read, nor is the decoder.
+    SentencePiece model gives the ids of the `sentencepiece` package, which it was trained with. The
+    copies in `transformers` differ: T5's at U+0085 and where marks follow a character that is
+    normalized, LLaMA's, by version 5, for a text that begins with a space. Padding, truncation and
+    the decoder are not read.
 
     Args:
         folder: The folder. Nothing in it is executed.
@@ -179,12 +180,19 @@ def _sentence_piece(model, content, named, size):
     pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     if content is not None:
         _check_copy(content, pieces, named)
+    if named.taking_space() and processor.normalize("a  ") != processor.normalize("a"):
+        raise ValueError(
+            "added tokens must leave the white space before them to a model that keeps it; "
+            f"received {named.taking_space()} with lstrip."
+        )
     control = [piece for i, piece in enumerate(pieces) if processor.is_control(i)]
     sentinels = []
     if named.kind == "t5" and max(named.added, default=0) < len(pieces):
         count = named.config.get("extra_ids", T5_SENTINELS)
         sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
-    named = named._replace(special=[*named.special, *control, *sentinels])
+    named = named._replace(
+        roles=named_by(processor) | named.roles, special=[*named.special, *control, *sentinels]
+    )
     tokens, special_tokens = named.complete([*pieces, *sentinels], True, size)
     return SentencePieceTokenizer(append_control(model, tokens[len(pieces) :]), special_tokens)
 

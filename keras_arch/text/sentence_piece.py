@@ -45,7 +45,7 @@ class SentencePieceTokenizer(SpellingTokenizer):
         self.model = bytes(model)
         processor = load_processor(self.model)
         self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
-        super().__init__({**_named_by(processor), **special_tokens})
+        super().__init__({**named_by(processor), **special_tokens})
         missing = [name for name in self.special_tokens.values() if name not in self._pieces]
         if missing:
             raise ValueError(f"special_tokens must be pieces of the model; received {missing}.")
@@ -179,8 +179,8 @@ def load_processor(model: bytes):
     )
 
 
-def _named_by(processor) -> dict[str, str]:
-    """Returns the roles that the model itself knows; an id of -1 means that it has no such one."""
+def named_by(processor) -> dict[str, str]:
+    """Returns role to name, as a model itself knows them; an id of -1 means that it has none."""
     ids = {
         "unknown": processor.unk_id(),
         "begin": processor.bos_id(),

@@ -21,12 +21,9 @@ def model_type(content: Mapping) -> str:
     """
     model = content.get("model")
     if not isinstance(model, Mapping) or "vocab" not in model:
-        written = (
-            "it is one of Tokenizer.save: use load_tokenizer" if "tokenizer" in content else ""
-        )
         raise ValueError(
             "tokenizer.json must be a file of the tokenizers package, with a model and its vocab; "
-            f"received one with {sorted(content)}. {written}".rstrip()
+            f"received one with {sorted(content)}. What Tokenizer.save wrote, load_tokenizer reads."
         )
     # Old files do not name it.
     default = "WordPiece" if "max_input_chars_per_word" in model else "BPE"
