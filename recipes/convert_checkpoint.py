@@ -1,5 +1,7 @@
 """Converts a Hugging Face checkpoint to a .keras file, or a .keras file to a checkpoint.
 
+The checkpoint's tokenizer goes along into `tokenizer/` beside the .keras file, as in a run folder.
+
 python recipes/convert_checkpoint.py gpt2_folder --output gpt2.keras
 python recipes/convert_checkpoint.py my.keras --output my_folder --fields '{"eos_token_id": 2}'
 """
@@ -52,6 +54,7 @@ def convert(
         loaded = ka.checkpoints.read(source, family, dropout, ignore_fields, head)
         print(loaded.report)
         loaded.model.save(output)
+        print(write_tokenizer(source, output.parent / "tokenizer", loaded.config.vocabulary_size))
     else:
         if dropout or ignore_fields or head:
             raise ValueError(
@@ -61,6 +64,25 @@ def convert(
         model = keras.saving.load_model(source, compile=False)
         ka.checkpoints.save(model, output, family, json.loads(fields))
     print(f"Converted to {output}.")
+
+
+def write_tokenizer(source, folder, vocabulary_size):
+    """Saves the tokenizer of a checkpoint into a folder of its own, and returns what to say of it.
+
+    Args:
+        source: The checkpoint's folder, or a file in it.
+        folder: Where to; one that is there already stays as it is.
+        vocabulary_size: Of the model.
+    """
+    if folder.exists():
+        return f"No tokenizer written: {folder} is there already."
+    try:
+        source = source if source.is_dir() else source.parent
+        tokenizer = ka.text.read_tokenizer(source, vocabulary_size)
+    except ValueError as error:
+        return f"No tokenizer written: {error}"
+    tokenizer.save(folder)
+    return f"Its tokenizer, {tokenizer.name} of {tokenizer.vocabulary_size} tokens: {folder}."
 
 
 if __name__ == "__main__":

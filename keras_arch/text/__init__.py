@@ -15,6 +15,7 @@ from keras_arch.text.files import read_text
 from keras_arch.text.load import TRAINABLE, load_tokenizer
 from keras_arch.text.pair_draws import mixed_pairs, task_pairs, window_pairs
 from keras_arch.text.pairs import Pairs, find_pairs
+from keras_arch.text.read import read_tokenizer
 from keras_arch.text.sentence_piece import SentencePieceTokenizer
 from keras_arch.text.tabbed_pairs import find_tabbed_pairs
 from keras_arch.text.tokenizer import Tokenizer

@@ -2,35 +2,39 @@
 
 Every character is replaced by itself, a variant, nothing, or itself between spaces; then spaces
 part the words. No rule looks at a neighbour, so Python and a graph do the same from one table.
-The classes of characters are those of Python's `unicodedata`.
+What becomes of a character, the `tokenizers` package says, the same under every Python.
 
 Source: Devlin et al. 2019, and the tokenization of their published code.
 """
 
 from __future__ import annotations
 
-import sys
-import unicodedata
+import functools
 
-# Ideographs, which stand without spaces and are words by themselves. (first, last)
+# Ideographs that are words by themselves; the package has the gap. (first, last)
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
     (0xF900, 0xFAFF),
     (0x20000, 0x2A6DF),
-    (0x2A700, 0x2CEAF),
+    (0x2A700, 0x2B81F),
+    (0x2B920, 0x2CEAF),
     (0x2F800, 0x2FA1F),
 )
 # With these beside them, ideographs make text that is written without spaces: CJK punctuation,
 # Hiragana, Katakana and its extensions, full-width forms.
 WITHOUT_SPACES = (
     *IDEOGRAPHS,
+    (0x2B820, 0x2B91F),
     (0x3001, 0x303F),
     (0x3040, 0x30FF),
     (0x31F0, 0x31FF),
     (0xFF01, 0xFFEF),
 )
-ASCII_PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+# For private use, which the package drops. (first, last)
+PRIVATE = ((0xE000, 0xF8FF), (0xF0000, 0xFFFFD), (0x100000, 0x10FFFD))
+# Where Unicode has assigned characters, halves of pairs and private use apart.
+ASSIGNED = (range(0xD800), range(0xF900, 0x40000), range(0xE0000, 0xE1000))
 
 
 class BertWords(dict):
@@ -39,12 +43,14 @@ class BertWords(dict):
     Args:
         lowercase: Whether letters are lowercased.
         strip_accents: Whether letters lose their accents; Hangul falls into its letters.
+        part_ideographs: Whether an ideograph is a word by itself.
     """
 
-    def __init__(self, lowercase: bool, strip_accents: bool):
+    def __init__(self, lowercase: bool, strip_accents: bool, part_ideographs: bool = True):
         super().__init__()
         self.lowercase = lowercase
         self.strip_accents = strip_accents
+        self.part_ideographs = part_ideographs
 
     def __missing__(self, code: int) -> str:
         self[code] = replacement = self.replace(code)
@@ -60,42 +66,38 @@ class BertWords(dict):
 
     def replace(self, code: int) -> str:
         """Returns what a code point becomes, a space at either side where it is a word."""
-        character = chr(code)
-        category = unicodedata.category(character)
-        if category[0] == "Z" or character in "\t\n\r":
-            return " "
-        if category in ("Cc", "Cf") or character == "\ufffd":
-            return ""
-        if self.lowercase:
-            character = character.lower()
-        if self.strip_accents:
-            character = unicodedata.normalize("NFD", character)
-            character = "".join(c for c in character if unicodedata.category(c) != "Mn")
-        if within(code, IDEOGRAPHS):
-            return f" {character} "
-        return "".join(f" {c} " if is_punctuation(c) else c for c in character)
+        normalize, split = self._steps
+        # Between two letters it shows what it parts.
+        words = [word for word, _ in split(f"a{normalize(chr(code))}a")]
+        return " ".join(words)[1:-1]
 
     def table(self) -> dict[int, str]:
         """Returns the replacements of all code points that change.
 
-        An ideograph that gets spaces at its sides and nothing else is left out.
+        Private ones are left out, and ideographs that get spaces at their sides and nothing else.
         """
         table = {}
-        for code in range(sys.maxunicode + 1):
-            # Not assigned, private or half of a pair: nothing changes.
-            if unicodedata.category(chr(code)) in ("Cn", "Co", "Cs"):
-                continue
+        for code in (code for codes in ASSIGNED for code in codes):
             new = self.replace(code)
-            if new != chr(code) and (new != f" {chr(code)} " or not within(code, IDEOGRAPHS)):
+            parted = self.part_ideographs and within(code, IDEOGRAPHS) and new == f" {chr(code)} "
+            if new != chr(code) and not parted:
                 table[code] = new
         return table
+
+    @functools.cached_property
+    def _steps(self):
+        import tokenizers
+
+        normalizer = tokenizers.normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=self.part_ideographs,
+            strip_accents=self.strip_accents,
+            lowercase=self.lowercase,
+        )
+        splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
+        return normalizer.normalize_str, splitter.pre_tokenize_str
 
 
 def within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
     """Returns whether a code point lies in one of the ranges."""
     return any(first <= code <= last for first, last in ranges)
-
-
-def is_punctuation(character: str) -> bool:
-    """Returns whether BERT takes a character for punctuation: ASCII's, symbols included."""
-    return character in ASCII_PUNCTUATION or unicodedata.category(character)[0] == "P"

@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from keras_arch.text.byte_pair_words import PATTERNS
 from keras_arch.text.byte_symbols import BYTE_OF_SYMBOL, SYMBOLS, token_bytes
 from keras_arch.text.files import format_json, parse_json, split_lines, training_blocks
 from keras_arch.text.places import Places
@@ -34,6 +35,11 @@ class BytePairTokenizer(SpellingTokenizer):
             spelt in GPT-2's byte symbols, all 256 of which must be there.
         merges: Pairs of tokens whose joined spelling is a token, the most frequent first.
         special_tokens: Role to name, a key of `vocabulary`.
+        pattern: How texts are split into words: as by `"gpt2"`, `"llama3"` or `"qwen2"`.
+        takes_space: Names of special tokens that take the white space before them, as RoBERTa's
+            mask does.
+        whole_words: Whether a word that is a token becomes that token, even if no merges lead to
+            it, as LLaMA 3's.
 
     Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019, section 2.2.
     """
@@ -46,8 +52,15 @@ class BytePairTokenizer(SpellingTokenizer):
         vocabulary: dict[str, int],
         merges: Sequence[tuple[str, str]],
         special_tokens: Mapping[str, str] = END_OF_TEXT,
+        pattern: str = "gpt2",
+        takes_space: Sequence[str] = (),
+        whole_words: bool = False,
     ):
         super().__init__(special_tokens)
+        if pattern not in PATTERNS:
+            raise ValueError(f"pattern must be one of {[*PATTERNS]}; received pattern={pattern!r}.")
+        self.pattern, self.takes_space = pattern, tuple(takes_space)
+        self.whole_words = bool(whole_words)
         self.vocabulary = dict(vocabulary)
         self.merges = [tuple(pair) for pair in merges]
         special = distinct(self.special_tokens)
@@ -59,7 +72,9 @@ class BytePairTokenizer(SpellingTokenizer):
         for token, token_id in self.vocabulary.items():
             spelling = token.encode("utf-8") if token in special else token_bytes(token)
             self._spellings[token_id] = spelling
-        self._encoder = _encoder(vocab=plain, merges=self.merges)
+        self._encoder = _encoder(
+            pattern, vocab=plain, merges=self.merges, ignore_merges=self.whole_words
+        )
 
     @classmethod
     def train(
@@ -90,7 +105,7 @@ class BytePairTokenizer(SpellingTokenizer):
             initial_alphabet=SYMBOLS,
             show_progress=False,
         )
-        model = learn(_encoder(), trainer, blocks)
+        model = learn(_encoder("gpt2"), trainer, blocks)
         taken = [token for token in special if token in model["vocab"]]
         if taken:
             raise ValueError(
@@ -123,7 +138,12 @@ class BytePairTokenizer(SpellingTokenizer):
         return self._graph.encode(texts)
 
     def _settings(self):
-        return {"special_tokens": self.special_tokens}
+        return {
+            "special_tokens": self.special_tokens,
+            "pattern": self.pattern,
+            "takes_space": self.takes_space,
+            "whole_words": self.whole_words,
+        }
 
     def _files(self):
         lines = ["#version: 0.2", *(" ".join(pair) for pair in self.merges)]
@@ -134,24 +154,57 @@ class BytePairTokenizer(SpellingTokenizer):
 
     @classmethod
     def _from_parts(cls, settings, files):
-        lines = split_lines(files[MERGES_FILE])
-        if lines and lines[0].startswith("#version"):
-            del lines[0]
-        merges = [tuple(line.split(" ")) for line in lines if line]
-        return cls(parse_json(files[VOCABULARY_FILE]), merges, settings.get("special_tokens"))
+        return cls(
+            parse_json(files[VOCABULARY_FILE]),
+            parse_merges(files[MERGES_FILE]),
+            settings.get("special_tokens"),
+            settings.get("pattern", "gpt2"),
+            settings.get("takes_space", ()),
+            settings.get("whole_words", False),
+        )
 
     @functools.cached_property
     def _graph(self):
         from keras_arch.text.byte_pair_graph import BytePairGraph
 
-        return BytePairGraph(self.vocabulary, self.merges)
+        return BytePairGraph(
+            self.vocabulary, self.merges, PATTERNS[self.pattern], self._words_beyond_merges()
+        )
+
+    def _words_beyond_merges(self):
+        """Returns the bytes of words that are tokens though merges do not lead to them -> ids."""
+        import tokenizers
+
+        if not self.whole_words:
+            return {}
+        special = set(self.special_tokens.values())
+        plain = {token: i for token, i in self.vocabulary.items() if token not in special}
+        merged = tokenizers.models.BPE(plain, self.merges)
+        return {
+            token_bytes(token): i for token, i in plain.items() if len(merged.tokenize(token)) > 1
+        }
 
 
-def _encoder(**model):
+def parse_merges(content: bytes) -> list[tuple[str, ...]]:
+    """Returns the pairs in the content of a `merges.txt`."""
+    lines = split_lines(content)
+    if lines and lines[0].startswith("#version"):
+        del lines[0]
+    return [tuple(line.split(" ")) for line in lines if line]
+
+
+def _encoder(pattern: str, **model):
     import tokenizers
+    from tokenizers import pre_tokenizers
 
+    words = tokenizers.Regex(PATTERNS[pattern].published)
     encoder = tokenizers.Tokenizer(tokenizers.models.BPE(**model))
-    encoder.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    encoder.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(words, "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     return encoder
 
 

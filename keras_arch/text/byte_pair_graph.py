@@ -7,26 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from keras_arch.text.byte_pair_words import Pattern
 from keras_arch.text.byte_symbols import SYMBOLS
 from keras_arch.text.literals import CUT
 from keras_arch.text.places import Places, ragged_places
 
-# Unicode's White_Space characters. RE2's own \s has only five of them.
-SPACE = (
-    r"\x09-\x0d\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
-)
-# GPT-2's words, less the look-ahead, which RE2 does not have: LAST_SPACE stands in for it.
-WORD = (
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+"
-    rf"| ?[^{SPACE}\p{{L}}\p{{N}}]+|[{SPACE}]+"
-)
-# The last space before a word never belongs to the run of spaces before it.
-LAST_SPACE = rf"([{SPACE}])([^{SPACE}])"
 NO_RANK = np.iinfo(np.int32).max
 
 
 class BytePairGraph:
-    """Byte-pair encoding of string tensors with GPT-2's split into words.
+    """Byte-pair encoding of string tensors.
 
     All words of a batch are merged at once, as long arrays; keras_nlp's tokenizer, which loops
     over strings and keeps every word it has seen, is slower and grows without end.
@@ -34,9 +24,20 @@ class BytePairGraph:
     Args:
         vocabulary: Token to id; tokens are spelt in byte symbols.
         merges: Pairs of tokens, the most frequent first.
+        pattern: How texts are split into words.
+        words: Words that are one token though merges do not lead to it -> id.
     """
 
-    def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]]):
+    def __init__(
+        self,
+        vocabulary: Mapping[str, int],
+        merges: Sequence[tuple[str, str]],
+        pattern: Pattern,
+        words: Mapping[bytes, int],
+    ):
+        self._pattern = pattern
+        self._words = sorted(words)
+        self._word_ids = np.array([words[word] for word in self._words], np.int32)
         self._bytes = np.array([vocabulary[symbol] for symbol in SYMBOLS], np.int32)
         self._size = max(vocabulary.values()) + 1
         keys = [vocabulary[left] * self._size + vocabulary[right] for left, right in merges]
@@ -50,7 +51,7 @@ class BytePairGraph:
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes string `[B]` to ragged int32 `[B, None]`."""
-        return self._encode_texts(split_words(texts)).merge_dims(1, 2)
+        return self._encode_texts(split_words(texts, self._pattern)).merge_dims(1, 2)
 
     def locate(self, texts: tf.Tensor, spellings: Sequence[bytes]) -> Places:
         """Encodes string `[B]` and says where each token stands; see `Tokenizer.locate`.
@@ -59,7 +60,7 @@ class BytePairGraph:
             texts: string `[B]`.
             spellings: The bytes of each id.
         """
-        words = split_words(texts)
+        words = split_words(texts, self._pattern)
         tokens = self._encode_texts(words)
         spelt = tf.gather(tf.constant(spellings), tokens.flat_values)
         lengths = tf.strings.length(spelt)
@@ -82,7 +83,21 @@ class BytePairGraph:
         return words.with_flat_values(tf.gather(self._encode_words(distinct), index))
 
     def _encode_words(self, words):
-        """Encodes string `[W]` to ragged int32 `[W, None]`."""
+        """Encodes distinct string `[W]` to ragged int32 `[W, None]`."""
+        merged = self._merge_words(words)
+        if not self._words:
+            return merged
+        # Of strings that come twice, `tf.unique` gives the place of the first.
+        count = len(self._words)
+        _, place = tf.unique(tf.concat([self._words, words], axis=0))
+        whole = place[count:] < count
+        ids = tf.gather(self._word_ids, tf.where(whole, place[count:], 0))
+        ids = tf.RaggedTensor.from_row_lengths(ids[whole], tf.cast(whole, tf.int64))
+        merged = tf.ragged.boolean_mask(merged, ~_each(whole, merged))
+        return tf.concat([ids, merged], axis=1)
+
+    def _merge_words(self, words):
+        """Merges string `[W]` from its bytes on to ragged int32 `[W, None]`."""
         # Latin-1 reads every byte as one code point.
         codes = tf.strings.unicode_decode(words, "ISO-8859-1")
         count = codes.nrows()
@@ -117,17 +132,20 @@ class BytePairGraph:
         return tokens[kept], rows[kept], tf.reduce_any(found)
 
 
-def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Splits string `[B]` into GPT-2's words, ragged string `[B, None]`.
+def _each(rows, values):
+    """Returns for each of ragged values `[W, None]` what `[W]` says of its row."""
+    return values.with_flat_values(tf.gather(rows, values.value_rowids()))
+
+
+def split_words(texts: tf.Tensor, pattern: Pattern) -> tf.RaggedTensor:
+    """Splits string `[B]` into words, ragged string `[B, None]`.
 
     Joined, the words are the text, but for bytes that are not UTF-8, which become U+FFFD.
     Letters and digits are those of RE2's Unicode tables; a newer character may split otherwise
     than in the `tokenizers` package, and decodes to the same text all the same.
-
-    Source: Radford et al. 2019, and the regular expression of their published code.
     """
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-    texts = tf.strings.regex_replace(texts, LAST_SPACE, CUT + rb"\1\2")
-    texts = tf.strings.regex_replace(texts, WORD, rb"\0" + CUT)
+    texts = tf.strings.regex_replace(texts, pattern.last_space, CUT + rb"\1\2")
+    texts = tf.strings.regex_replace(texts, pattern.words, rb"\0" + CUT)
     words = tf.strings.split(texts, sep=CUT)
     return tf.ragged.boolean_mask(words, words != "")

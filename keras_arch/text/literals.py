@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from keras_arch.text.white_space import SPACE
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -22,11 +24,14 @@ class Literals:
 
     Args:
         ids: String to ids.
+        takes_space: Those that take the white space before them.
     """
 
-    def __init__(self, ids: Mapping[str, Sequence[int]]):
+    def __init__(self, ids: Mapping[str, Sequence[int]], takes_space: Collection[str] = ()):
         self._ids = {literal: list(ids[literal]) for literal in sorted(ids, key=len, reverse=True)}
         self._pattern = "|".join(map(re.escape, self._ids))
+        taking = "|".join(re.escape(literal) for literal in self._ids if literal in takes_space)
+        self._space = f"[{SPACE}]+({taking})" if taking else None
 
     @functools.cached_property
     def _split(self):
@@ -36,6 +41,8 @@ class Literals:
         """Returns the ids of a text."""
         if not self._ids:
             return encode_rest(text)
+        if self._space:
+            text = re.sub(self._space, r"\1", text)
         rest_and_literals = self._split(text)
         ids = encode_rest(rest_and_literals[0])
         for literal, rest in zip(rest_and_literals[1::2], rest_and_literals[2::2], strict=True):
@@ -49,6 +56,8 @@ class Literals:
         if not self._ids:
             return encode_rest(texts)
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        if self._space:
+            texts = tf.strings.regex_replace(texts, self._space, r"\1")
         marked = tf.strings.regex_replace(texts, self._pattern, CUT + rb"\0" + CUT)
         parts = tf.strings.split(marked, sep=CUT)
         matches = parts.flat_values[:, None] == tf.constant(list(self._ids))

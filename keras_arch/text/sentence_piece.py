@@ -43,9 +43,9 @@ class SentencePieceTokenizer(SpellingTokenizer):
     def __init__(self, model: bytes, special_tokens: Mapping[str, str] = NONE):
         special_tokens = check_special_tokens(special_tokens)
         self.model = bytes(model)
-        processor = _processor(self.model)
+        processor = load_processor(self.model)
         self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
-        super().__init__({**_named_by(processor), **special_tokens})
+        super().__init__({**named_by(processor), **special_tokens})
         missing = [name for name in self.special_tokens.values() if name not in self._pieces]
         if missing:
             raise ValueError(f"special_tokens must be pieces of the model; received {missing}.")
@@ -58,7 +58,7 @@ class SentencePieceTokenizer(SpellingTokenizer):
             if not processor.is_unknown(i) and not processor.is_control(i)
         }
         self._working_model = make_control(self.model, special)
-        self._processor = _processor(self._working_model)
+        self._processor = load_processor(self._working_model)
         self._spellings = [self._spelling(i) for i in range(len(self._pieces))]
         self._begins_with_space = self._processor.normalize("a").startswith(SPACE)
 
@@ -159,7 +159,12 @@ class SentencePieceTokenizer(SpellingTokenizer):
             return SentencePieceModel(self._working_model)
 
 
-def _processor(model: bytes):
+def load_processor(model: bytes):
+    """Returns the `sentencepiece` package's reading of a model's file.
+
+    Raises:
+        ValueError: If it is none.
+    """
     import sentencepiece
 
     try:
@@ -174,8 +179,8 @@ def _processor(model: bytes):
     )
 
 
-def _named_by(processor) -> dict[str, str]:
-    """Returns the roles that the model itself knows; an id of -1 means that it has no such one."""
+def named_by(processor) -> dict[str, str]:
+    """Returns role to name, as a model itself knows them; an id of -1 means that it has none."""
     ids = {
         "unknown": processor.unk_id(),
         "begin": processor.bos_id(),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-# `ModelProto.pieces` has number 1, `SentencePiece.type` number 3, CONTROL the value 3.
-# Source: sentencepiece_model.proto of the sentencepiece project.
+# `ModelProto.pieces` has number 1, `SentencePiece.piece` number 1 and its `type` number 3, whose
+# value 3 is CONTROL. Source: sentencepiece_model.proto of the sentencepiece project.
 PIECES = 1
+PIECES_KEY = PIECE_KEY = b"\x0a"
 CONTROL_TYPE = b"\x18\x03"
 
 
@@ -21,11 +22,21 @@ def make_control(model: bytes, ids: Collection[int]) -> bytes:
         if number == PIECES and piece in ids:
             # Of a field that comes twice, the last counts.
             message = model[content:end] + CONTROL_TYPE
-            changed += [model[start : start + 1], _varint(len(message)), message]
+            changed.append(_field(PIECES_KEY, message))
         else:
             changed.append(model[start:end])
         piece += number == PIECES
     return b"".join(changed)
+
+
+def append_control(model: bytes, names: Iterable[str]) -> bytes:
+    """Returns a model with control symbols behind its pieces."""
+    messages = [_field(PIECE_KEY, name.encode("utf-8")) + CONTROL_TYPE for name in names]
+    return model + b"".join(_field(PIECES_KEY, message) for message in messages)
+
+
+def _field(key: bytes, content: bytes) -> bytes:
+    return key + _varint(len(content)) + content
 
 
 def _fields(model: bytes) -> Iterator[tuple[int, int, int, int]]:

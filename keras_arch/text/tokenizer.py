@@ -39,6 +39,7 @@ class Tokenizer(abc.ABC):
 
     name: str
     FILES: tuple[str, ...] = ()  # What the folder holds beside tokenizer.json.
+    takes_space: tuple[str, ...] = ()  # Special tokens that take the white space before them.
 
     def __init__(self, special_tokens: Mapping[str, str]):
         self.special_tokens = check_special_tokens(special_tokens)
@@ -182,7 +183,8 @@ class Tokenizer(abc.ABC):
     @functools.cached_property
     def _named(self) -> Literals:
         ids = self.special_ids
-        return Literals({token: [ids[role]] for role, token in self.special_tokens.items()})
+        named = {token: [ids[role]] for role, token in self.special_tokens.items()}
+        return Literals(named, self.takes_space)
 
     @abc.abstractmethod
     def _encode(self, text: str) -> list[int]:

@@ -48,6 +48,7 @@ class WordPieceTokenizer(Tokenizer):
         special_tokens: Role to name, a piece of `vocabulary`; `"unknown"` must be there.
         lowercase: Whether letters are lowercased.
         strip_accents: Whether letters lose their accents; default as `lowercase`.
+        part_ideographs: Whether a Chinese character is a word by itself.
 
     Source: Wu et al. 2016, section 4.1; Devlin et al. 2019, section 3.
     """
@@ -61,12 +62,14 @@ class WordPieceTokenizer(Tokenizer):
         special_tokens: Mapping[str, str] = BERT_TOKENS,
         lowercase: bool = True,
         strip_accents: bool | None = None,
+        part_ideographs: bool = True,
     ):
         super().__init__(special_tokens)
         self.vocabulary = tuple(vocabulary)
         _check_vocabulary(self.vocabulary, self.special_tokens)
-        self._words = _words(lowercase, strip_accents)
+        self._words = _words(lowercase, strip_accents, part_ideographs)
         self.lowercase, self.strip_accents = self._words.lowercase, self._words.strip_accents
+        self.part_ideographs = part_ideographs
         self._joiner = WordJoiner(self.vocabulary)
         special = set(self.special_tokens.values())
         # No word holds a space, so none gives a special token.
@@ -205,6 +208,7 @@ class WordPieceTokenizer(Tokenizer):
             "special_tokens": self.special_tokens,
             "lowercase": self.lowercase,
             "strip_accents": self.strip_accents,
+            "part_ideographs": self.part_ideographs,
         }
 
     def _files(self):
@@ -217,21 +221,29 @@ class WordPieceTokenizer(Tokenizer):
             settings.get("special_tokens", BERT_TOKENS),
             settings.get("lowercase"),
             settings.get("strip_accents"),
+            settings.get("part_ideographs", True),
         )
 
     @functools.cached_property
     def _graph(self):
         from keras_arch.text.word_piece_graph import WordPieceGraph
 
-        return WordPieceGraph(self._pieces, self._unknown, self._words.table(), LONGEST_WORD)
+        table = self._words.table()
+        return WordPieceGraph(
+            self._pieces, self._unknown, table, self.part_ideographs, LONGEST_WORD
+        )
 
 
-def _words(lowercase: bool, strip_accents: bool | None) -> BertWords:
-    strip_accents = lowercase if strip_accents is None else strip_accents
-    for name, value in (("lowercase", lowercase), ("strip_accents", strip_accents)):
+def _words(lowercase: bool, strip_accents: bool | None, part_ideographs: bool = True) -> BertWords:
+    options = {
+        "lowercase": lowercase,
+        "strip_accents": lowercase if strip_accents is None else strip_accents,
+        "part_ideographs": part_ideographs,
+    }
+    for name, value in options.items():
         if not isinstance(value, bool):
             raise ValueError(f"{name} must be True or False; received {name}={value!r}.")
-    return BertWords(lowercase, strip_accents)
+    return BertWords(**options)
 
 
 def _encoder(**model):

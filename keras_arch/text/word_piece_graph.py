@@ -8,12 +8,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text
 
-from keras_arch.text.bert_words import IDEOGRAPHS
+from keras_arch.text.bert_words import IDEOGRAPHS, PRIVATE
 from keras_arch.text.places import Places, columns, ragged_places
 from keras_arch.text.word_joiner import CONTINUATION
 
-# Where a code point enters the ideographs, or leaves them.
-BOUNDS = np.array([bound for first, last in IDEOGRAPHS for bound in (first, last + 1)], np.int32)
 BYTES_PER_CHARACTER = 4
 NOTHING = -1
 SPACE = 0x20
@@ -26,6 +24,7 @@ class WordPieceGraph:
         pieces: Pieces by id; those that no text may give begin with a space.
         unknown: The piece for words that cannot be spelt.
         table: Code point to replacement; see `BertWords.table`.
+        part_ideographs: Whether an ideograph is a word by itself.
         longest_word: Most characters of a word that is not unknown.
     """
 
@@ -34,8 +33,10 @@ class WordPieceGraph:
         pieces: Sequence[str],
         unknown: str,
         table: Mapping[int, str],
+        part_ideographs: bool,
         longest_word: int,
     ):
+        self._part_ideographs = part_ideographs
         self._longest_word = longest_word
         self._unknown = pieces.index(unknown)
         self._lengths = np.array([len(piece.removeprefix(CONTINUATION)) for piece in pieces])
@@ -104,11 +105,18 @@ class WordPieceGraph:
         kept = tf.pad(codes[:, None], [[0, 0], [0, most - 1]], constant_values=NOTHING)
         parted = tf.pad(codes[:, None], [[0, 0], [1, 1]], constant_values=SPACE)
         parted = tf.pad(parted, [[0, 0], [0, most - 3]], constant_values=NOTHING)
-        ideograph = tf.searchsorted(tf.constant(BOUNDS), codes, side="right") % 2 == 1
-        kept = tf.where(ideograph[:, None], parted, kept)
+        if self._part_ideographs:
+            kept = tf.where(_within(codes, IDEOGRAPHS)[:, None], parted, kept)
+        kept = tf.where(_within(codes, PRIVATE)[:, None], NOTHING, kept)
         return tf.where(changed[:, None], tf.gather(tf.constant(self._replacements), row), kept)
 
 
 def _split(codes):
     """Splits ragged code points `[B, None]` at spaces into words, ragged string `[B, None]`."""
     return tf.strings.split(tf.strings.unicode_encode(codes, "UTF-8"))
+
+
+def _within(codes, ranges):
+    """Returns whether code points `[n]` lie in one of the ranges, which ascend; bool `[n]`."""
+    bounds = [bound for first, last in ranges for bound in (first, last + 1)]
+    return tf.searchsorted(tf.constant(bounds), codes, side="right") % 2 == 1

@@ -6,10 +6,10 @@ import pathlib
 from typing import Any, NamedTuple
 
 import keras
-from parts.encoder import ROBERTA_TOKENS, EncoderSettings
+from parts.encoder import EncoderSettings
 
 import keras_arch as ka
-from keras_arch.text.files import read_json, split_lines
+from keras_arch.text.read import FILES as TOKENIZER_FILES
 
 
 class Initial(NamedTuple):
@@ -65,30 +65,10 @@ def _of_run(folder):
 def _of_checkpoint(folder):
     # Files of pretrained models often have no pooler; a classifier trains a new one.
     loaded = ka.checkpoints.read(folder, head="token_vectors")
-    tokenizer, files = _vocabulary(folder)
-    files += [folder / "config.json", *sorted(folder.glob("*.safetensors"))]
+    tokenizer = ka.text.read_tokenizer(folder, loaded.config.vocabulary_size)
+    files = [folder / name for name in (*TOKENIZER_FILES, "config.json")]
+    files = [file for file in files if file.exists()] + sorted(folder.glob("*.safetensors"))
     return Initial(loaded.config, loaded.model, tokenizer, files)
-
-
-def _vocabulary(folder):
-    """Returns the tokenizer of a Hugging Face folder, and its files."""
-    options = folder / "tokenizer_config.json"
-    pieces, merges = folder / "vocab.txt", folder / "merges.txt"
-    if pieces.exists():
-        lowercase = read_json(options).get("do_lower_case", True) if options.exists() else True
-        words = split_lines(pieces.read_bytes())
-        files = [pieces, options] if options.exists() else [pieces]
-        return ka.text.WordPieceTokenizer(words, lowercase=lowercase), files
-    if merges.exists():
-        lines = [line for line in split_lines(merges.read_bytes()) if line[:8] != "#version"]
-        pairs = [tuple(line.split(" ")) for line in lines if line]
-        vocabulary = read_json(folder / "vocab.json")
-        tokenizer = ka.text.BytePairTokenizer(vocabulary, pairs, ROBERTA_TOKENS)
-        return tokenizer, [merges, folder / "vocab.json"]
-    raise ValueError(
-        f"initial must hold vocab.txt, or vocab.json and merges.txt; received "
-        f"initial={str(folder)!r}, which has none of them."
-    )
 
 
 def copy_weights(source, target, new):

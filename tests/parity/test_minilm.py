@@ -31,7 +31,7 @@ def folder():
 
 @pytest.fixture(scope="module")
 def tokenizer(folder):
-    return ka.text.WordPieceTokenizer((folder / "vocab.txt").read_text("utf-8").splitlines())
+    return ka.text.read_tokenizer(folder)
 
 
 def rows(tokenizer, texts=TEXTS):

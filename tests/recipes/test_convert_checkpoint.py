@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import keras_arch as ka
+from keras_arch.text.byte_symbols import SYMBOLS
 from recipes.convert_checkpoint import convert
+from recipes.export_model import export_model
 from tests.checkpoints.hand_made import in_any_order, tensors, write
+from tests.serving.client import ask
 
 pytestmark = pytest.mark.once
 
@@ -32,6 +36,38 @@ def test_there_and_back(folder, tmp_path, capsys):
     found = load_file(tmp_path / "back" / "model.safetensors")
     for name, tensor in tensors().items():
         np.testing.assert_array_equal(found[name], tensor)
+
+
+def test_the_tokenizer_goes_along_and_serves(tmp_path, capsys):
+    given = tmp_path / "given"
+    given.mkdir()
+    vocabulary = ["<|endoftext|>", *SYMBOLS, "he"]
+    shapes = tensors()
+    shapes["transformer.wte.weight"] = np.ones((len(vocabulary), 8), "float32")
+    write(given, shapes, vocab_size=len(vocabulary))
+    (given / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(vocabulary)}))
+    (given / "merges.txt").write_text("#version: 0.2\nh e\n")
+    convert(given, tmp_path / "model.keras")
+    written = tmp_path / "tokenizer"
+    assert f"byte_pair of 258 tokens: {written}." in capsys.readouterr().out
+    tokenizer = ka.text.load_tokenizer(written)
+    assert tokenizer.encode("<|endoftext|>he", parse_special=True) == [0, 257]
+    assert tokenizer.special_ids["end"] == 0
+    export_model(tmp_path, max_new_tokens=2)
+    (answer,) = ask(tmp_path / "export" / "1", ("serving_default", {"text": ["he"]}))
+    (ids,) = answer["token_ids"]
+    assert answer["text"] == [tokenizer.decode(ids)]
+
+
+def test_a_tokenizer_that_is_not_written_is_spoken_of(folder, tmp_path, capsys):
+    convert(folder, tmp_path / "my.keras", ignore_fields=("alibi",))
+    assert "No tokenizer written" in capsys.readouterr().out
+    assert not (tmp_path / "tokenizer").exists()
+    (folder / "vocab.txt").write_text("[UNK]\n")
+    (tmp_path / "tokenizer").mkdir()
+    convert(folder, tmp_path / "other.keras", ignore_fields=("alibi",))
+    assert f"{tmp_path / 'tokenizer'} is there already" in capsys.readouterr().out
+    assert not any((tmp_path / "tokenizer").iterdir())
 
 
 def test_faults_are_one_line(folder, tmp_path):

@@ -4,11 +4,12 @@ import unicodedata
 import pytest
 import tokenizers
 
-from keras_arch.text.bert_words import ASCII_PUNCTUATION, BertWords
+from keras_arch.text.bert_words import PRIVATE, BertWords, within
 from tests.text.texts import TEXTS
 
 pytestmark = pytest.mark.once
 
+CODES = [code for code in range(0x40000) if not 0xD800 <= code <= 0xDFFF]
 OPTIONS = list(itertools.product([False, True], repeat=2))
 
 
@@ -21,18 +22,10 @@ def reference_words(text, lowercase, strip_accents):
     return [word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))]
 
 
-def long_known(character):
-    """Whether a character kept its class since Unicode 3.2; the reference knows no newer ones."""
-    old = unicodedata.ucd_3_2_0.category(character)
-    return old not in ("Cn", "Co", "Cs") and old == unicodedata.category(character)
-
-
 @pytest.mark.parametrize(("lowercase", "strip_accents"), OPTIONS)
 def test_words_equal_the_reference(lowercase, strip_accents):
     words = BertWords(lowercase, strip_accents)
-    texts = [text for text in TEXTS if all(map(long_known, text))]
-    texts += [f"a{chr(code)}b" for code in range(0x110000) if long_known(chr(code))]
-    assert len(texts) > 90_000
+    texts = TEXTS + [f"a{chr(code)}b" for code in CODES]
     differing = [
         text
         for text in texts
@@ -49,17 +42,27 @@ def test_case_and_accents_stay_unless_asked():
     assert BertWords(True, True).spread(text) == "ete naive \u1100\u1161"
 
 
-def test_ascii_punctuation_is_all_that_is_neither_letter_nor_digit_nor_space():
-    printable = {chr(code) for code in range(0x21, 0x7F)}
-    assert set(ASCII_PUNCTUATION) == {c for c in printable if not c.isalnum()}
+def test_ideographs_are_parted_unless_it_is_told_not_to():
+    text = "a\u4e2d\u6587b, \u3400"
+    assert BertWords(False, False).spread(text).split() == ["a", *"\u4e2d\u6587b,\u3400"]
+    words = BertWords(False, False, part_ideographs=False)
+    assert words.spread(text).split() == ["a\u4e2d\u6587b", ",", "\u3400"]
 
 
-@pytest.mark.parametrize(("lowercase", "strip_accents"), [(False, False), (True, True)])
-def test_the_table_holds_what_changes(lowercase, strip_accents):
-    words = BertWords(lowercase, strip_accents)
+def test_the_private_characters_are_those_of_unicode():
+    private = [code for code in range(0x110000) if unicodedata.category(chr(code)) == "Co"]
+    assert private == [code for code in range(0x110000) if within(code, PRIVATE)]
+    assert not BertWords(False, False).spread("".join(map(chr, private)))
+
+
+@pytest.mark.parametrize(
+    ("lowercase", "part_ideographs"), [(False, True), (True, True), (False, False)]
+)
+def test_the_table_holds_what_changes(lowercase, part_ideographs):
+    words = BertWords(lowercase, lowercase, part_ideographs)
     table = words.table()
-    for code in range(0x110000):
-        if not 0xD800 <= code <= 0xDFFF:
+    for code in [*range(0x3500), *range(0x3500, 0x110000, 13)]:
+        if not 0xD800 <= code <= 0xDFFF and not within(code, PRIVATE):
             expected = words.spread(chr(code))
             received = table.get(code, chr(code))
             assert received == expected or f" {received} " == expected

@@ -6,26 +6,45 @@ import tokenizers
 
 from keras_arch.text import BytePairTokenizer
 from keras_arch.text.byte_pair_graph import split_words
+from keras_arch.text.byte_pair_words import PATTERNS
 from tests.text.texts import TEXTS
 
 pytestmark = pytest.mark.once
 
 
-def reference_words(text):
-    """The words of the `tokenizers` package, GPT-2's."""
-    splitter = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return [text[start:end] for _, (start, end) in splitter.pre_tokenize_str(text)]
+# As in the tokenizer.json of LLaMA 3 and of Qwen2.
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+SPLITTERS = {
+    "gpt2": tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False),
+    "llama3": tokenizers.pre_tokenizers.Split(tokenizers.Regex(LLAMA3), "isolated"),
+    "qwen2": tokenizers.pre_tokenizers.Split(
+        tokenizers.Regex(LLAMA3.replace("{1,3}", "")), "isolated"
+    ),
+}
+BY_PATTERN = pytest.mark.parametrize("name", SPLITTERS)
 
 
-def graph_words(texts):
-    return [[word.decode() for word in row] for row in split_words(tf.constant(texts)).to_list()]
+def reference_words(text, name):
+    """The words of the `tokenizers` package."""
+    return [text[start:end] for _, (start, end) in SPLITTERS[name].pre_tokenize_str(text)]
 
 
-def test_words_equal_the_reference():
-    assert graph_words(TEXTS) == [reference_words(text) for text in TEXTS]
+def graph_words(texts, name):
+    words = split_words(tf.constant(texts), PATTERNS[name]).to_list()
+    return [[word.decode() for word in row] for row in words]
 
 
-def test_every_assigned_character_is_split_like_the_reference():
+@BY_PATTERN
+def test_words_equal_the_reference(name):
+    texts = [*TEXTS, "I'LL 'S it\u017f'\u017f", "12345 a\n\n  b", "!\r\n\n x", "\u00a0\u00a0a"]
+    assert graph_words(texts, name) == [reference_words(text, name) for text in texts]
+
+
+@BY_PATTERN
+def test_every_assigned_character_is_split_like_the_reference(name):
     private_or_not_there = {"Cn", "Co", "Cs"}
     assigned = [
         chr(code)
@@ -35,8 +54,8 @@ def test_every_assigned_character_is_split_like_the_reference():
     texts = [f"a{character}1 {character}." for character in assigned]
     differing = [
         character
-        for character, text, words in zip(assigned, texts, graph_words(texts), strict=True)
-        if words != reference_words(text)
+        for character, text, words in zip(assigned, texts, graph_words(texts, name), strict=True)
+        if words != reference_words(text, name)
     ]
     assert differing == []
 

@@ -45,3 +45,19 @@ def test_literals_get_their_ids_and_the_rest_is_encoded(text, ids):
 def test_without_literals_the_whole_text_is_encoded():
     assert Literals({}).encode("abc", lengths) == [103]
     assert Literals({}).encode_tensor(tf.constant(["abc"]), lengths_tensor).to_list() == [[103]]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("x <m> y", [101, 1, 102]),
+        ("x\u2003\n\u00a0<m><m> <m>", [101, 1, 1, 1]),
+        (" <m", [103]),
+        ("x <n> y", [102, 2, 102]),
+        ("<n> <m>", [2, 1]),
+    ],
+)
+def test_a_literal_may_take_the_white_space_before_it(text, ids):
+    literals = Literals({"<m>": [1], "<n>": [2]}, takes_space=["<m>"])
+    assert literals.encode(text, lengths) == ids
+    assert literals.encode_tensor(tf.constant([text]), lengths_tensor).to_list() == [ids]

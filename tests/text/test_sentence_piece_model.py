@@ -1,7 +1,7 @@
 import pytest
 import sentencepiece
 
-from keras_arch.text.sentence_piece_model import make_control
+from keras_arch.text.sentence_piece_model import append_control, make_control
 
 pytestmark = pytest.mark.once
 
@@ -28,6 +28,16 @@ def test_long_pieces_keep_their_length():
     content = b"\x0a\x7c" + b"a" * 124
     changed = make_control(b"\x0a\x7e" + content, {0})
     assert changed == b"\x0a\x80\x01" + content + b"\x18\x03"
+
+
+def test_control_symbols_come_behind_the_pieces(tokenizers):
+    model = tokenizers["bpe"].model
+    names = ["<x>", "\u4e2d" * 200]
+    before, after = (
+        pieces(sentencepiece.SentencePieceProcessor(model_proto=content))
+        for content in (model, append_control(model, names))
+    )
+    assert after == [*before, *((name, 0.0, True) for name in names)]
 
 
 @pytest.mark.parametrize("wrong", [b"\x0a", b"\x0a\x05abc", b"\x08\x01", b"\xff\xff"])

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.once
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_words_are_those_of_python(lowercase):
     words = BertWords(lowercase, lowercase)
-    graph = WordPieceGraph(["a", " ?"], " ?", words.table(), 100)
+    graph = WordPieceGraph(["a", " ?"], " ?", words.table(), True, 100)
     texts = [*TEXTS, *(f"a{chr(code)}b" for code in [*range(0xD800), *range(0xE000, 0x110000, 7)])]
     received = graph.split_words(tf.constant(texts)).to_list()
     expected = [words.spread(text).split() for text in texts]
