@@ -40,6 +40,8 @@ class BytePairTokenizer(SpellingTokenizer):
             mask does.
         whole_words: Whether a word that is a token becomes that token, even if no merges lead to
             it, as LLaMA 3's.
+        composes: Whether characters are composed first (Unicode's NFC), as Qwen2's are; then a text
+            decodes to its composed form.
 
     Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019, section 2.2.
     """
@@ -55,12 +57,13 @@ class BytePairTokenizer(SpellingTokenizer):
         pattern: str = "gpt2",
         takes_space: Sequence[str] = (),
         whole_words: bool = False,
+        composes: bool = False,
     ):
         super().__init__(special_tokens)
         if pattern not in PATTERNS:
             raise ValueError(f"pattern must be one of {[*PATTERNS]}; received pattern={pattern!r}.")
         self.pattern, self.takes_space = pattern, tuple(takes_space)
-        self.whole_words = bool(whole_words)
+        self.whole_words, self.composes = bool(whole_words), bool(composes)
         self.vocabulary = dict(vocabulary)
         self.merges = [tuple(pair) for pair in merges]
         special = distinct(self.special_tokens)
@@ -73,7 +76,7 @@ class BytePairTokenizer(SpellingTokenizer):
             spelling = token.encode("utf-8") if token in special else token_bytes(token)
             self._spellings[token_id] = spelling
         self._encoder = _encoder(
-            pattern, vocab=plain, merges=self.merges, ignore_merges=self.whole_words
+            pattern, composes, vocab=plain, merges=self.merges, ignore_merges=self.whole_words
         )
 
     @classmethod
@@ -105,7 +108,7 @@ class BytePairTokenizer(SpellingTokenizer):
             initial_alphabet=SYMBOLS,
             show_progress=False,
         )
-        model = learn(_encoder("gpt2"), trainer, blocks)
+        model = learn(_encoder("gpt2", False), trainer, blocks)
         taken = [token for token in special if token in model["vocab"]]
         if taken:
             raise ValueError(
@@ -123,13 +126,22 @@ class BytePairTokenizer(SpellingTokenizer):
 
     def locate(self, text):
         """Encodes a text and says where each token stands, without the space before a word."""
+        self._check_locates()
         found = self._encoder.encode(check_text(text))
         starts = [a + (b - a > 1 and text[a] == " ") for a, b in found.offsets]
         return Places(found.ids, starts, [b for _, b in found.offsets], found.word_ids)
 
     def locate_tensor(self, texts):
         """Does inside a graph what `locate` does, for string `[B]`."""
+        self._check_locates()
         return self._graph.locate(texts, self._spellings)
+
+    def _check_locates(self):
+        if self.composes:
+            raise ValueError(
+                "tokenizer must leave characters as they are to tell where its tokens stand; "
+                "received one that composes them."
+            )
 
     def _encode(self, text):
         return self._encoder.encode(check_text(text)).ids
@@ -143,6 +155,7 @@ class BytePairTokenizer(SpellingTokenizer):
             "pattern": self.pattern,
             "takes_space": self.takes_space,
             "whole_words": self.whole_words,
+            "composes": self.composes,
         }
 
     def _files(self):
@@ -161,15 +174,16 @@ class BytePairTokenizer(SpellingTokenizer):
             settings.get("pattern", "gpt2"),
             settings.get("takes_space", ()),
             settings.get("whole_words", False),
+            settings.get("composes", False),
         )
 
     @functools.cached_property
     def _graph(self):
         from keras_arch.text.byte_pair_graph import BytePairGraph
 
-        return BytePairGraph(
-            self.vocabulary, self.merges, PATTERNS[self.pattern], self._words_beyond_merges()
-        )
+        words = self._words_beyond_merges()
+        pattern = PATTERNS[self.pattern]
+        return BytePairGraph(self.vocabulary, self.merges, pattern, self.composes, words)
 
     def _words_beyond_merges(self):
         """Returns the bytes of words that are tokens though merges do not lead to them -> ids."""
@@ -193,12 +207,14 @@ def parse_merges(content: bytes) -> list[tuple[str, ...]]:
     return [tuple(line.split(" ")) for line in lines if line]
 
 
-def _encoder(pattern: str, **model):
+def _encoder(pattern: str, composes: bool, **model):
     import tokenizers
     from tokenizers import pre_tokenizers
 
     words = tokenizers.Regex(PATTERNS[pattern].published)
     encoder = tokenizers.Tokenizer(tokenizers.models.BPE(**model))
+    if composes:
+        encoder.normalizer = tokenizers.normalizers.NFC()
     encoder.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(words, "isolated"),

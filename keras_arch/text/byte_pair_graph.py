@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text
 
 from keras_arch.text.byte_pair_words import Pattern
 from keras_arch.text.byte_symbols import SYMBOLS
@@ -25,6 +26,7 @@ class BytePairGraph:
         vocabulary: Token to id; tokens are spelt in byte symbols.
         merges: Pairs of tokens, the most frequent first.
         pattern: How texts are split into words.
+        composes: Whether characters are composed before.
         words: Words that are one token though merges do not lead to it -> id.
     """
 
@@ -33,9 +35,10 @@ class BytePairGraph:
         vocabulary: Mapping[str, int],
         merges: Sequence[tuple[str, str]],
         pattern: Pattern,
+        composes: bool,
         words: Mapping[bytes, int],
     ):
-        self._pattern = pattern
+        self._pattern, self._composes = pattern, composes
         self._words = sorted(words)
         self._word_ids = np.array([words[word] for word in self._words], np.int32)
         self._bytes = np.array([vocabulary[symbol] for symbol in SYMBOLS], np.int32)
@@ -51,6 +54,9 @@ class BytePairGraph:
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes string `[B]` to ragged int32 `[B, None]`."""
+        if self._composes:
+            texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+            texts = tensorflow_text.normalize_utf8(texts, "NFC")
         return self._encode_texts(split_words(texts, self._pattern)).merge_dims(1, 2)
 
     def locate(self, texts: tf.Tensor, spellings: Sequence[bytes]) -> Places:

@@ -45,6 +45,8 @@ DEFAULTS = {
 # Their names say nothing of what they do.
 ANY_KIND = ("", "pretrained", "pretrainedtokenizer", "tokenizersbackend")
 SENTINEL = re.compile(r"<extra_id_(\d+)>")
+# Added tokens that need not be special by their files: Qwen2's <tool_call>.
+MARKUP = re.compile(r"<\S+>")
 
 
 class NamedTokens(NamedTuple):
@@ -139,8 +141,8 @@ class NamedTokens(NamedTuple):
             wrong.append("normalized")
         if wrong:
             raise ValueError(
-                "added tokens must be special and found in the text as it is, white space after "
-                f"them left alone; received {fields['content']!r} with {wrong}."
+                "added tokens must be special or named as <this>, and found in the text as it is, "
+                f"white space after them left alone; received {fields['content']!r} with {wrong}."
             )
 
 
@@ -171,7 +173,11 @@ def read_named_tokens(folder: Path, added_tokens: Sequence[Mapping] = ()) -> Nam
     for name, i in _read(folder / ADDED_FILE).items():
         added.setdefault(i, {"content": name, "special": name in {*special, *roles.values()}})
     added |= {fields["id"]: fields for fields in added_tokens}
-    special += [fields["content"] for fields in added.values() if fields.get("special")]
+    special += [
+        fields["content"]
+        for fields in added.values()
+        if fields.get("special") or MARKUP.fullmatch(fields["content"])
+    ]
     return NamedTokens(_kind(folder, config), config, roles, [*roles.values(), *special], added)
 
 

@@ -55,9 +55,10 @@ def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None
     """Reads the tokenizer of a Hugging Face folder as one of ours.
 
     It reads `tokenizer.json` of WordPiece (as BERT's) or byte pairs (as GPT-2's, RoBERTa's, LLaMA
-    3's); or a SentencePiece model, `spiece.model` or `tokenizer.model` (as T5's, LLaMA 2's); or
-    `vocab.txt`; or `vocab.json` and `merges.txt`. Special tokens are those of `tokenizer.json`,
-    `tokenizer_config.json`, `special_tokens_map.json` and `added_tokens.json`.
+    3's, Qwen2's); or a SentencePiece model, `spiece.model` or `tokenizer.model` (as T5's, LLaMA
+    2's); or `vocab.txt`; or `vocab.json` and `merges.txt`. Special tokens are those of
+    `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json` and `added_tokens.json`,
+    and other added tokens with names like `<tool_call>`.
 
     `encode(text)` gives the ids of the `tokenizers` package without the special tokens around a
     text, and `encode(text, parse_special=True)` those that it finds in a text by default. A
@@ -165,7 +166,9 @@ def _byte_pair(vocabulary, merges, named, size):
 
 def _make_byte_pair(vocabulary, merges, named, options, size):
     named.refuse(add_prefix_space=(False,))
-    tokens, special_tokens = named.complete(_by_id(vocabulary), False, size)
+    tokens, special_tokens = named.complete(
+        _by_id(vocabulary), options.get("composes", False), size
+    )
     ids = {token: i for i, token in enumerate(tokens)}
     return BytePairTokenizer(
         ids, merges, special_tokens, takes_space=named.taking_space(), **options

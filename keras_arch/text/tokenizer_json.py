@@ -60,7 +60,7 @@ def byte_pair_options(content: Mapping) -> dict:
     """Returns the options of `BytePairTokenizer` that a byte-level BPE model has.
 
     Raises:
-        ValueError: If a part is another than those of GPT-2 or LLaMA 3; names it.
+        ValueError: If a part is another than those of GPT-2, LLaMA 3 or Qwen2; names it.
     """
     fields = {
         "type": (None, "BPE"),
@@ -72,12 +72,14 @@ def byte_pair_options(content: Mapping) -> dict:
     }
     # With all bytes in the vocabulary nothing is unknown.
     _check("model", content["model"], fields, ("vocab", "merges", "unk_token", "fuse_unk"))
-    if content.get("normalizer") is not None:
-        raise _refused("normalizer", content["normalizer"], "null")
+    normalizer = content.get("normalizer")
+    if normalizer is not None:
+        _check("normalizer", normalizer, {"type": ("NFC",)})
     check_post_processor(content.get("post_processor"))
     return {
         "pattern": _pattern(content.get("pre_tokenizer")),
         "whole_words": bool(content["model"].get("ignore_merges")),
+        "composes": normalizer is not None,
     }
 
 

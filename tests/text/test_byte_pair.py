@@ -161,3 +161,17 @@ def test_wrong_vocabularies_are_refused(change, merges, message):
         vocabulary = dict(zip(vocabulary, ids, strict=True))
     with pytest.raises(ValueError, match=message):
         BytePairTokenizer(vocabulary, merges)
+
+
+def test_composed_characters(byte_pair):
+    options = {"special_tokens": byte_pair.special_tokens, "composes": True}
+    composing = BytePairTokenizer(byte_pair.vocabulary, byte_pair.merges, **options)
+    # Unicode's own examples: a ring and a dot above in both orders, Hangul, what never composes.
+    text = "A\u030a e\u0323\u0307 e\u0307\u0323 \u1100\u1161\u11a8 \u0958 \u212b \ufb01"
+    composed = "\u00c5 \u1eb9\u0307 \u1eb9\u0307 \uac01 \u0915\u093c \u00c5 \ufb01"
+    assert composing.decode(composing.encode(text)) == composed
+    assert composing.encode(text) == byte_pair.encode(composed)
+    assert composing.encode_tensor(tf.constant([text])).to_list() == [composing.encode(text)]
+    for locate in (composing.locate, composing.locate_tensor):
+        with pytest.raises(ValueError, match="received one that composes them"):
+            locate(text)

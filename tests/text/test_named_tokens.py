@@ -37,14 +37,14 @@ def test_a_class_that_says_nothing_leaves_it_to_the_model(tmp_path, name):
 def test_tokens_behind_the_vocabulary(tmp_path):
     tokens = [{"id": 4, "content": "<extra_id_0>", "special": True}]
     added = {"5": {"content": "<x>", "special": True, "lstrip": True}}
-    found = named(tmp_path, {"added_tokens_decoder": added}, added={"<s>": 3}, tokens=tokens)
-    with pytest.raises(ValueError, match=r"'<s>' with \['special=false'\]"):
+    found = named(tmp_path, {"added_tokens_decoder": added}, added={"+s": 3}, tokens=tokens)
+    with pytest.raises(ValueError, match=r"'\+s' with \['special=false'\]"):
         found.complete(["</s>", "a", "b"], True, None)
-    found = found._replace(special=[*found.special, "<s>"])
+    found = found._replace(special=[*found.special, "+s"])
     tokens, special = found.complete(["</s>", "a", "b"], True, 7)
-    assert tokens == ["</s>", "a", "b", "<s>", "<extra_id_0>", "<x>", "<|unused_6|>"]
+    assert tokens == ["</s>", "a", "b", "+s", "<extra_id_0>", "<x>", "<|unused_6|>"]
     unused = {"<|unused_6|>": "<|unused_6|>"}
-    assert special == {"sentinel_0": "<extra_id_0>", "<x>": "<x>", "<s>": "<s>", **unused}
+    assert special == {"sentinel_0": "<extra_id_0>", "<x>": "<x>", "+s": "+s", **unused}
     assert found.taking_space() == ["<x>"]
 
 
@@ -53,7 +53,8 @@ def test_tokens_behind_the_vocabulary(tmp_path):
     [
         ({"rstrip": True}, r"received '<x>' with \['rstrip'\]"),
         ({"single_word": True}, r"with \['single_word'\]"),
-        ({"special": False}, r"with \['special=false'\]"),
+        ({"content": "x", "special": False}, r"'x' with \['special=false'\]"),
+        ({"content": "<x y>", "special": False}, r"'<x y>' with \['special=false'\]"),
         ({"normalized": True}, r"with \['normalized'\]"),
         ({"id": 9}, "'<x>' with id 9, and ids up to 2"),
         ({"id": 0}, "'<x>' with id 0"),
@@ -63,6 +64,12 @@ def test_tokens_found_in_another_way_are_refused(tmp_path, fields, message):
     token = {"id": 3, "content": "<x>", "special": True, **fields}
     with pytest.raises(ValueError, match=message):
         named(tmp_path, tokens=[token]).complete(VOCABULARY, True, None)
+
+
+def test_markup_is_special_whatever_its_file_says(tmp_path):
+    token = {"id": 3, "content": "<tool_call>", "special": False}
+    found = named(tmp_path, tokens=[token])
+    assert found.complete(VOCABULARY, True, None)[1] == {"<tool_call>": "<tool_call>"}
 
 
 def test_where_nothing_is_normalized_it_does_not_matter(tmp_path):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 import tokenizers
-from tokenizers import pre_tokenizers, processors
+from tokenizers import normalizers, pre_tokenizers, processors
 
 from keras_arch.text.tokenizer_json import byte_pair_options, model_type, word_piece_options
 from tests.text.test_read import byte_pair, word_piece
@@ -42,9 +42,12 @@ def test_options_of_word_pieces():
 
 
 def test_options_of_byte_pairs():
-    assert byte_pair_options(byte_pair()) == {"pattern": "gpt2", "whole_words": False}
-    content = byte_pair(pre_tokenizer=split(QWEN2), model__ignore_merges=True)
-    assert byte_pair_options(content) == {"pattern": "qwen2", "whole_words": True}
+    options = {"pattern": "gpt2", "whole_words": False, "composes": False}
+    assert byte_pair_options(byte_pair()) == options
+    content = byte_pair(pre_tokenizer=split(QWEN2), normalizer=part(normalizers.NFC()))
+    assert byte_pair_options(content) == options | {"pattern": "qwen2", "composes": True}
+    content = byte_pair(model__ignore_merges=True)
+    assert byte_pair_options(content) == options | {"whole_words": True}
 
 
 def test_what_stands_around_a_text_is_left_to_the_model():
@@ -78,7 +81,7 @@ def test_other_word_pieces_are_refused_by_name(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"normalizer": {"type": "NFC"}}, "must have a normalizer .*: null; received .*NFC"),
+        ({"normalizer": {"type": "NFKC"}}, r"normalizer \(NFKC\).* received {'type': 'NFKC'}"),
         ({"model__end_of_word_suffix": "</w>"}, "received .*</w>"),
         ({"model__continuing_subword_prefix": "##"}, "received .*##"),
         ({"model__dropout": 0.1}, "received {'dropout': 0.1}"),
