@@ -11,10 +11,8 @@ The backend is the environment variable KERAS_BACKEND: tensorflow (default), jax
 command on an unfinished run folder goes on where it stood; on a finished one it prints the report.
 """
 
-import csv
 import dataclasses
 import functools
-import io
 import pathlib
 from typing import Literal
 
@@ -126,7 +124,7 @@ def run(settings, strategy, folder):
     ka.training.write_text(folder / "labels.txt", "\n".join(settings.labels) + "\n")
     save_model(model, progress, folder)
     truth, probabilities = predict(model, map(draw, range(steps)))
-    write_plots(truth, probabilities, settings.labels, folder)
+    class_report.write_plots(truth, probabilities, settings.labels, folder.path)
     export_model(folder.path)
     return ka.training.write_report(
         folder / "report.json",
@@ -152,21 +150,6 @@ def predict(model, batches):
     logits = np.concatenate(logits)
     chances = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.concatenate(truth), chances / chances.sum(axis=-1, keepdims=True)
-
-
-def write_plots(truth, probabilities, labels, folder):
-    """Writes the plots, and `predictions.tsv`: each true class, and what was found instead."""
-    found, best = probabilities.argmax(axis=-1), probabilities.max(axis=-1)
-    counts = class_report.confusion(truth, found, len(labels))
-    class_report.plot_confusion(counts, labels, folder / "confusion.png")
-    class_report.plot_reliability(best, found == truth, folder / "reliability.png")
-    content = io.StringIO()
-    writer = csv.writer(content, delimiter="\t", lineterminator="\n")
-    writer.writerow(["true", "found", "probability"])
-    writer.writerows(
-        (labels[i], labels[k], f"{p:.6f}") for i, k, p in zip(truth, found, best, strict=True)
-    )
-    ka.training.write_text(folder / "predictions.tsv", content.getvalue())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """How well classes are told: accuracy, F1 and calibration, as numbers and as plots."""
 
+import csv
+import io
+
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -81,6 +84,21 @@ def figures(truth, probabilities, labels):
         "calibration_error": calibration_error(probabilities.max(axis=-1), found == truth),
         "confusion": counts.tolist(),
     }
+
+
+def write_plots(truth, probabilities, labels, folder):
+    """Writes the plots, and `predictions.tsv`: each true class, and what was found instead."""
+    found, best = probabilities.argmax(axis=-1), probabilities.max(axis=-1)
+    counts = confusion(truth, found, len(labels))
+    plot_confusion(counts, labels, folder / "confusion.png")
+    plot_reliability(best, found == truth, folder / "reliability.png")
+    content = io.StringIO()
+    writer = csv.writer(content, delimiter="\t", lineterminator="\n")
+    writer.writerow(["true", "found", "probability"])
+    writer.writerows(
+        (labels[i], labels[k], f"{p:.6f}") for i, k, p in zip(truth, found, best, strict=True)
+    )
+    ka.training.write_text(folder / "predictions.tsv", content.getvalue())
 
 
 def plot_confusion(counts, labels, path):
