@@ -38,6 +38,9 @@ class GPT(nn.Module):
         self.positions = nn.Embedding(context_length, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
+        # As GPT-2. Of PyTorch's own tables softmax makes denormal numbers, which are slow.
+        for table in (self.tokens, self.positions):
+            nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, token_ids):
         """Takes ids `[B, T]`, returns logits `[B, T, V]`."""
