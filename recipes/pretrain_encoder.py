@@ -144,10 +144,10 @@ class Settings(EncoderSettings, text_model.TextModelSettings):
             folder,
         )
 
-    def export(self, folder):
+    def export(self, folder, tokenizer):
         """Writes the SavedModel, which fills masks."""
         if self.model != "electra":
-            super().export(folder)
+            super().export(folder, tokenizer)
 
     def max_new_tokens(self):
         """Returns how many tokens the SavedModel may write: it fills masks only."""

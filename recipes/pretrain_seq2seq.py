@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 import tensorflow as tf
+from export_model import export_model
 from parts import denoising, text_model
 from parts.encoder_decoder import SPECIAL_TOKENS, EncoderDecoderSettings
 from parts.pair_report import predict_ids, without_end
@@ -84,6 +85,7 @@ class Settings(EncoderDecoderSettings, text_model.TextModelSettings):
             end_id=tokenizer.special_ids["end"],
             source_length=source_length,
             target_length=target_length,
+            end_sources=True,
             **options,
         )
 
@@ -104,7 +106,7 @@ class Settings(EncoderDecoderSettings, text_model.TextModelSettings):
         draw = self.draw(tokenizer, validation_ids)
         random = np.random.default_rng([VALIDATION_SEED, 0])  # As the first batch is drawn.
         pairs = [draw(random) for _ in range(self.samples)]
-        sources = [source.tolist() for source, _ in pairs]
+        sources = [source.tolist() + self.source_end(tokenizer) for source, _ in pairs]
         found = predict_ids(model, tokenizer, sources, self.max_new_tokens())
         written = [without_end(tokenizer, ids) for ids in found]
         fill = self.noise().fill(tokenizer)
@@ -118,6 +120,11 @@ class Settings(EncoderDecoderSettings, text_model.TextModelSettings):
             ],
             folder,
         )
+
+    def export(self, folder, tokenizer):
+        """Writes the SavedModel."""
+        end = self.source_end(tokenizer)
+        export_model(folder.path, max_new_tokens=self.max_new_tokens(), source_end=end)
 
     def max_new_tokens(self):
         """Returns how many tokens a target may have."""

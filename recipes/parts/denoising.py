@@ -3,7 +3,7 @@
 Both kinds of noise have
 
     window          tokens of a window, so that a pair fits the context
-    lengths         most tokens of a source, and of a target with its end
+    lengths         most tokens of a source, and of a target, with their ends
     special_tokens  role to name, of the tokens that the noise needs
     corrupt         of a tokenizer: a function of a window and a generator to a pair
     fill            of a tokenizer: a function of a source and what was written to the whole text
@@ -32,8 +32,8 @@ class DroppedSpans:
         self.window = context - 1
         self.options = {"rate": rate, "mean_length": mean_length}
         tokens, self.spans = span_counts(self.window, **self.options)
-        # A target ends with one sentinel more and the end.
-        self.lengths = self.window - tokens + self.spans, tokens + self.spans + 2
+        # A source ends with the end, a target with one sentinel more and the end.
+        self.lengths = self.window - tokens + self.spans + 1, tokens + self.spans + 2
 
     def special_tokens(self):
         """Returns the sentinels: one a span, and one after the last."""
@@ -84,7 +84,7 @@ class MaskedSpans:
     def corrupt(self, tokenizer):
         """Returns the function from a window and a generator to a pair."""
         mask, stops = tokenizer.special_ids["mask"], full_stops(tokenizer)
-        longest, _ = self.lengths
+        longest = self.lengths[0] - 1
 
         def corrupt(ids, random):
             shuffled = ka.objectives.permute_sentences(ids, random, stops)

@@ -35,3 +35,7 @@ class EncoderDecoderSettings:
             initializer_range=self.initializer_range,
             **positions,
         )
+
+    def source_end(self, tokenizer):
+        """Returns the ids that each source ends with, as T5's and BART's do."""
+        return [tokenizer.special_ids["end"]]

@@ -52,6 +52,10 @@ class PairModelSettings(TrainingSettings):
         """Returns what the model reads of a source."""
         return source
 
+    def source_end(self, tokenizer):
+        """Returns the ids that each source ends with."""
+        return []
+
     def describe(self):
         """Returns what a run can only go on with, besides the pairs: at least "files"."""
         raise NotImplementedError
@@ -122,7 +126,8 @@ def run(settings, strategy, folder, splits):
         return None
     save_model(model, progress, folder)
     search, longest = settings.search(), settings.max_new_tokens()
-    figures, predictions = evaluate(model, tokenizer, test, search, longest)
+    end = settings.source_end(tokenizer)
+    figures, predictions = evaluate(model, tokenizer, test, search, longest, end)
     write_predictions(test, predictions, folder / "predictions.tsv")
     figures |= settings.figures(model, tokenizer, test, predictions, folder)
     export_model(
@@ -130,6 +135,7 @@ def run(settings, strategy, folder, splits):
         max_new_tokens=longest,
         beams=settings.beams,
         length_penalty=settings.length_penalty,
+        source_end=end,
     )
     return ka.training.write_report(
         folder / "report.json",
@@ -158,7 +164,7 @@ def load_tokenizer(settings, chief, folder, train):
 def batches(settings, tokenizer, pairs, seed, multiple):
     """Returns the `PairBatches` of a split."""
     return ka.text.PairBatches(
-        [tokenizer.encode(text) for text in pairs.sources],
+        [tokenizer.encode(text) + settings.source_end(tokenizer) for text in pairs.sources],
         [tokenizer.encode(text) for text in pairs.targets],
         start_id=tokenizer.special_ids["begin"],
         end_id=tokenizer.special_ids["end"],

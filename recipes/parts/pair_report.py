@@ -14,7 +14,7 @@ LENGTHS = ((1, 9), (10, 12), (13, 15), (16, None))
 ROWS = 100
 
 
-def evaluate(model, tokenizer, pairs, search, max_new_tokens):
+def evaluate(model, tokenizer, pairs, search, max_new_tokens, source_end=()):
     """Returns the figures for the report, and the predictions by search, in the pairs' order.
 
     Args:
@@ -23,11 +23,13 @@ def evaluate(model, tokenizer, pairs, search, max_new_tokens):
         pairs: `keras_arch.text.Pairs` with the references.
         search: A `BeamSearch`.
         max_new_tokens: Most tokens of a prediction.
+        source_end: The ids that each source ends with.
     """
     predictions, seconds = {}, {}
     for name, how in (("greedy", None), (f"beam {search.width}", search)):
         begin = time.perf_counter()
-        predictions[name] = predict(model, tokenizer, pairs.sources, max_new_tokens, how)
+        sources = [[*tokenizer.encode(text), *source_end] for text in pairs.sources]
+        predictions[name] = predict(model, tokenizer, sources, max_new_tokens, how)
         seconds[name] = round(time.perf_counter() - begin, 3)
     bleu = sacrebleu.metrics.BLEU()
     figures = {
@@ -45,9 +47,8 @@ def evaluate(model, tokenizer, pairs, search, max_new_tokens):
     return figures, predictions
 
 
-def predict(model, tokenizer, texts, max_new_tokens, search=None):
-    """Returns what a model makes of texts, by a `BeamSearch` or else greedily."""
-    sources = [tokenizer.encode(text) for text in texts]
+def predict(model, tokenizer, sources, max_new_tokens, search=None):
+    """Returns the texts a model makes of lists of ids, by a `BeamSearch` or else greedily."""
     # Rows of like length together: a batch takes as long as its longest row.
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     found = [""] * len(sources)

@@ -76,7 +76,7 @@ class TextModelSettings(TrainingSettings):
         """Writes `samples.txt`: what the model can do."""
         raise NotImplementedError
 
-    def export(self, folder):
+    def export(self, folder, tokenizer):
         """Writes the SavedModel."""
         export_model(folder.path, max_new_tokens=self.max_new_tokens())
 
@@ -123,7 +123,7 @@ def run(settings, strategy, folder, files):
         return None
     save_model(model, progress, folder)
     settings.write_samples(model, data.tokenizer, data.validation_ids, folder)
-    settings.export(folder)
+    settings.export(folder, data.tokenizer)
     return report(settings, strategy, folder, model, progress, row, data)
 
 

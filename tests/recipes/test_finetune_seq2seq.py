@@ -33,8 +33,8 @@ def recipe(monkeypatch):
     run, road, module, rouge = map(importlib.import_module, names)
     calls = []
 
-    def evaluate(model, tokenizer, pairs, search, longest):
-        calls.append(("evaluate", search.width, longest))
+    def evaluate(model, tokenizer, pairs, search, longest, source_end):
+        calls.append(("evaluate", search.width, longest, source_end))
         return {"bleu": {"greedy": 1.5}}, {
             "greedy": [*pairs.targets],
             "beam 2": ["", *pairs.targets[1:]],
@@ -117,8 +117,9 @@ def test_a_run_from_pretrained_weights(recipe, tmp_path, pretrained):
     # Two words of a text have no pair of words in ROUGE-2.
     assert report["rouge"]["greedy"] == {"rouge1": 100.0, "rouge2": 50.0, "rougeL": 100.0}
     assert report["rouge"]["beam 2"] == {"rouge1": 50.0, "rouge2": 50.0, "rougeL": 50.0}
-    export = {"max_new_tokens": 39, "beams": 2, "length_penalty": 1.0}
-    assert recipe.calls == [("evaluate", 2, 39), export]
+    end = [tokenizer.special_ids["end"]]
+    export = {"max_new_tokens": 39, "beams": 2, "length_penalty": 1.0, "source_end": end}
+    assert recipe.calls == [("evaluate", 2, 39, end), export]
     with pytest.raises(ValueError, match="started with prefix='say: '; received prefix=''"):
         recipe.main(dataclasses.replace(asked, prefix=""))
     # What it starts from is part of what a run is; and a finished run may be started from.
@@ -132,6 +133,7 @@ def test_a_run_from_pretrained_weights(recipe, tmp_path, pretrained):
 def pair_nats(model, tokenizer, source, target):
     """The negative log-likelihood of a target's tokens and its end, by numpy."""
     special, source, target = tokenizer.special_ids, *map(tokenizer.encode, (source, target))
+    source.append(special["end"])
     inputs = {"source_ids": [source], "token_ids": [[special["begin"], *target]]}
     inputs = {name: np.array(ids) for name, ids in inputs.items()}
     inputs |= {"source_valid": inputs["source_ids"] >= 0, "valid": inputs["token_ids"] >= 0}

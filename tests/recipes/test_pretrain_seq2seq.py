@@ -24,9 +24,7 @@ def recipe(monkeypatch):
         importlib.import_module(name) for name in ("parts.text_model", "pretrain_seq2seq")
     )
     exports = []
-    monkeypatch.setattr(
-        road, "export_model", lambda _, max_new_tokens: exports.append(max_new_tokens)
-    )
+    monkeypatch.setattr(module, "export_model", lambda _, **options: exports.append(options))
     return types.SimpleNamespace(
         main=road.main, Settings=module.Settings, module=module, exports=exports
     )
@@ -60,8 +58,9 @@ def test_t5_learns_to_write_what_was_dropped(recipe, tmp_path):
     # 20 tokens: 3 are noise, one span; two sentinels and the end are targets too.
     assert report["validation_tokens"] == 4 * 6
     assert report["validation_loss"] == pytest.approx(validation_loss(recipe, folder), rel=1e-4)
-    assert recipe.exports == [5]
     tokenizer = ka.text.load_tokenizer(folder / "tokenizer")
+    end = tokenizer.special_ids["end"]
+    assert recipe.exports == [{"max_new_tokens": 5, "source_end": [end]}]
     assert set(tokenizer.special_ids) == {"begin", "end", "sentinel_0", "sentinel_1"}
     for source, written, restored, original in samples(folder):
         before, after = source.split("<extra_id_0>")
@@ -89,6 +88,7 @@ def validation_loss(recipe, folder):
             source, target = ka.objectives.span_corruption(
                 ids[begin : begin + 20], random, [special["sentinel_0"], special["sentinel_1"]]
             )
+            source = np.append(source, special["end"])
             inputs = {
                 "source_ids": source[None],
                 "token_ids": np.array([[special["begin"], *target]]),
@@ -117,6 +117,8 @@ def test_bart_restores_a_text(recipe, tmp_path, monkeypatch, kind):
         inputs = {name: value.numpy() for name, value in inputs.items()}
         assert weights.numpy().all()
         assert (inputs["source_ids"] == mask).any(axis=1).all()
+        last = inputs["source_valid"].sum(axis=1) - 1
+        assert (inputs["source_ids"][np.arange(4), last] == end).all()
         for target in targets.numpy():
             assert tokenizer.decode(target[:-1]) in TEXT
         np.testing.assert_array_equal(inputs["token_ids"][:, 1:], targets[:, :-1])
