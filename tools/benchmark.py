@@ -3,12 +3,14 @@
     python tools/benchmark.py train --shape 4x128 --batch 12
     python tools/benchmark.py generate --shape 6x384 --batch 8 --new-tokens 128 --cores 1
     python tools/benchmark.py recurrent --shape bahdanau --batch 32 --time 24
+    python tools/benchmark.py finetune --shape bert-base --batch 8 --time 128
+    python tools/benchmark.py translate --shape bart-small --batch 8
 
 Every peer runs in a process of its own, all of them in turn in each round, so that a machine whose
 speed drifts slows all alike. Prints one JSON line per run, then a table of medians with ratios and
-the fraction of the limit: for training, the FLOPs of a step over the rate of a large matrix product
-here; for generation, the bytes of the weights, once for each new token, over the rate at which an
-array of that size is read.
+the fraction of the limit: for training and reading, their FLOPs over the rate of a large matrix
+product here; for generation, the bytes of the weights, once for each new token, over the rate at
+which an array of that size is read.
 """
 
 import argparse
@@ -19,45 +21,94 @@ import pathlib
 import statistics
 import subprocess
 import sys
+from typing import NamedTuple
 
+from peers.bart_shapes import BART_SHAPES
+from peers.bert_shapes import BERT_SHAPES
 from peers.recurrent_shapes import RECURRENT_SHAPES
 from peers.shapes import SHAPES
 
-#: Name -> module of `peers`, backend, mode.
-TRANSFORMERS = {
-    "keras_arch TensorFlow": ("keras_arch_peer", "tensorflow", None),
-    "keras_arch JAX": ("keras_arch_peer", "jax", None),
-    "keras_arch PyTorch": ("keras_arch_peer", "torch", None),
-    "KerasHub TensorFlow": ("keras_hub_peer", "tensorflow", None),
-    "KerasHub TensorFlow, no XLA": ("keras_hub_peer", "tensorflow", "no XLA"),
-    "KerasHub JAX": ("keras_hub_peer", "jax", None),
-    "KerasHub PyTorch": ("keras_hub_peer", "torch", None),
-    "PyTorch": ("torch_peer", "torch", None),
+BACKENDS = {"TensorFlow": "tensorflow", "JAX": "jax", "PyTorch": "torch"}
+
+
+def peers_of(ours, other, theirs, torch):
+    """Returns name -> module of `peers`, backend, mode.
+
+    Args:
+        ours: The module of this project.
+        other: The name of the other Keras library.
+        theirs: Its module.
+        torch: The module of PyTorch.
+    """
+    peers = {f"keras_arch {name}": (ours, backend, None) for name, backend in BACKENDS.items()}
+    for name, backend in BACKENDS.items():
+        peers[f"{other} {name}"] = theirs, backend, None
+        if name == "TensorFlow":
+            peers[f"{other} TensorFlow, no XLA"] = theirs, backend, "no XLA"
+    return peers | {"PyTorch": (torch, "torch", None)}
+
+
+GPT = peers_of("keras_arch_peer", "KerasHub", "keras_hub_peer", "torch_peer")
+BERT = peers_of("keras_arch_bert", "KerasHub", "keras_hub_bert", "torch_bert")
+BART = peers_of("keras_arch_bart", "KerasHub", "keras_hub_bart", "torch_bart")
+RECURRENT = peers_of("keras_arch_recurrent", "Keras", "keras_recurrent", "torch_recurrent")
+
+
+class Task(NamedTuple):
+    """What can be timed."""
+
+    about: str
+    peers: dict
+    shapes: dict
+    shape: str  # The defaults of the options, from here on
+    batch: int
+    cores: int
+    steps: int | None = None  # None: calls are timed, not steps
+    time: int | None = None
+    prompt: int | None = None
+    new_tokens: int | None = None
+
+
+TASKS = {
+    "train": Task("a step of fit of a GPT-2", GPT, SHAPES, "4x128", 12, 2, 150, 64),
+    "generate": Task(
+        "greedy decoding of a GPT-2", GPT, SHAPES, "6x384", 1, 1, prompt=32, new_tokens=128
+    ),
+    "recurrent": Task(
+        "a step of fit of recurrent models", RECURRENT, RECURRENT_SHAPES, "lstm", 16, 1, 20, 64
+    ),
+    "finetune": Task(
+        "a step of fit of a BERT's classifier", BERT, BERT_SHAPES, "bert-base", 8, 1, 8, 128
+    ),
+    "read": Task("a BERT's forward pass", BERT, BERT_SHAPES, "bert-base", 8, 1, time=128),
+    "pairs": Task("a step of fit of a BART", BART, BART_SHAPES, "bart-small", 16, 1, 12, 64),
+    "translate": Task(
+        "greedy decoding of a BART", BART, BART_SHAPES, "bart-small", 8, 1, prompt=32, new_tokens=64
+    ),
 }
-RECURRENT = {
-    "keras_arch TensorFlow": ("keras_arch_recurrent", "tensorflow", None),
-    "keras_arch JAX": ("keras_arch_recurrent", "jax", None),
-    "keras_arch PyTorch": ("keras_arch_recurrent", "torch", None),
-    "Keras TensorFlow": ("keras_recurrent", "tensorflow", None),
-    "Keras TensorFlow, no XLA": ("keras_recurrent", "tensorflow", "no XLA"),
-    "Keras JAX": ("keras_recurrent", "jax", None),
-    "Keras PyTorch": ("keras_recurrent", "torch", None),
-    "PyTorch": ("torch_recurrent", "torch", None),
+#: Option -> what its help says.
+OPTIONS = {
+    "steps": "training steps of a run",
+    "time": "tokens of a row",
+    "prompt": "tokens of a prompt, or of a source",
+    "new_tokens": "tokens to generate",
 }
-PEERS = {"train": TRANSFORMERS, "generate": TRANSFORMERS, "recurrent": RECURRENT}
 NEEDS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch"}
 
 
 def chosen_peers(arguments):
     """Returns the peers to run: those asked for, of those that are installed."""
-    peers = PEERS[arguments.task]
+    peers = TASKS[arguments.task].peers
     unknown = set(arguments.peers or ()) - set(peers)
     if unknown:
         raise SystemExit(f"--peers must be out of {list(peers)}; received {sorted(unknown)}.")
     kept = {}
     for name, (module, backend, mode) in peers.items():
         needs = [NEEDS[backend]]
-        needs += ["transformers"] if (module, arguments.task) == ("torch_peer", "generate") else []
+        uses_transformers = module in ("torch_bert", "torch_bart") or (
+            (module, arguments.task) == ("torch_peer", "generate")
+        )
+        needs += ["transformers"] if uses_transformers else []
         missing = [need for need in needs if importlib.util.find_spec(need) is None]
         if arguments.peers and name not in arguments.peers:
             continue
@@ -110,9 +161,11 @@ def run_all(arguments):
 
 def limit_ms(arguments, rates):
     """Returns the ms that the work takes at the best rates seen."""
-    shape = (SHAPES | RECURRENT_SHAPES)[arguments.shape]
-    if arguments.task != "generate":
-        work = shape.training_operations(arguments.batch, arguments.time)
+    task = TASKS[arguments.task]
+    shape = task.shapes[arguments.shape]
+    if task.new_tokens is None:
+        count = shape.training_operations if task.steps else shape.reading_operations
+        work = count(arguments.batch, arguments.time)
         return 1e3 * work / max(rate["operations_per_second"] for rate in rates)
     operations = 2 * shape.matrix_entries() * arguments.batch * arguments.new_tokens
     compute = operations / max(rate["operations_per_second"] for rate in rates)
@@ -122,7 +175,7 @@ def limit_ms(arguments, rates):
 
 def print_table(arguments, rows, limit):
     """Prints medians, and each peer's time to that of the first."""
-    what = "ms a call" if arguments.task == "generate" else "ms a step"
+    what = "ms a step" if TASKS[arguments.task].steps else "ms a call"
     base = next(iter(rows.values()))["ms"]
     heads = (what, "ratio", "of limit", "first s", "peak MB")
     print(f"\n{'peer':<30}" + "".join(f"{head:>11}" for head in heads))
@@ -156,29 +209,22 @@ def parse_arguments():
     )
     formatter = argparse.ArgumentDefaultsHelpFormatter
     tasks = parser.add_subparsers(dest="task", required=True)
-    train = tasks.add_parser("train", help="a step of fit", formatter_class=formatter)
-    train.add_argument("--time", type=int, default=64, help="tokens of a row")
-    train.add_argument("--steps", type=int, default=150, help="training steps of a run")
-    generate = tasks.add_parser("generate", help="greedy decoding", formatter_class=formatter)
-    generate.add_argument("--prompt", type=int, default=32, help="tokens of a prompt")
-    generate.add_argument("--new-tokens", type=int, default=128, help="tokens to generate")
-    generate.add_argument("--calls", type=int, default=3, help="timed calls of a run")
-    recurrent = tasks.add_parser(
-        "recurrent", help="a step of fit of recurrent models", formatter_class=formatter
-    )
-    recurrent.add_argument("--time", type=int, default=64, help="tokens of a row")
-    recurrent.add_argument("--steps", type=int, default=20, help="training steps of a run")
-    for name, task, batch, shapes, shape, cores in (
-        ("train", train, 12, SHAPES, "4x128", 2),
-        ("generate", generate, 1, SHAPES, "6x384", 1),
-        ("recurrent", recurrent, 16, RECURRENT_SHAPES, "lstm", 1),
-    ):
-        task.add_argument("--shape", choices=shapes, default=shape, help="the model")
-        task.add_argument("--batch", type=int, default=batch, help="rows")
-        task.add_argument("--rounds", type=int, default=3, help="times that each peer runs")
-        task.add_argument("--cores", type=int, default=cores, help="cores a peer is pinned to")
-        task.add_argument("--peers", nargs="+", help=f"of {', '.join(PEERS[name])}")
-        task.add_argument("--plot", type=pathlib.Path, help="PNG file to draw the table into")
+    for name, task in TASKS.items():
+        options = tasks.add_parser(name, help=task.about, formatter_class=formatter)
+        options.add_argument("--shape", choices=task.shapes, default=task.shape, help="the model")
+        options.add_argument("--batch", type=int, default=task.batch, help="rows")
+        for option, about in OPTIONS.items():
+            default, flag = getattr(task, option), f"--{option.replace('_', '-')}"
+            if default is not None:
+                options.add_argument(flag, type=int, default=default, help=about)
+        if task.steps is None:
+            options.add_argument("--calls", type=int, default=3, help="timed calls of a run")
+        options.add_argument("--rounds", type=int, default=3, help="times that each peer runs")
+        options.add_argument(
+            "--cores", type=int, default=task.cores, help="cores a peer is pinned to"
+        )
+        options.add_argument("--peers", nargs="+", help=f"of {', '.join(task.peers)}")
+        options.add_argument("--plot", type=pathlib.Path, help="PNG file to draw the table into")
     return parser.parse_args()
 
 

@@ -13,7 +13,7 @@ def step_seconds(model, inputs, targets, steps):
     Args:
         model: A compiled model.
         inputs: Dict of arrays of one batch, `[B, T]`.
-        targets: int32 `[B, T]`.
+        targets: int32 `[B, T]` or `[B]`.
         steps: Batches.
     """
     marks = []
@@ -24,7 +24,7 @@ def step_seconds(model, inputs, targets, steps):
     )
     model.fit(
         {name: np.tile(x, (steps, 1)) for name, x in inputs.items()},
-        np.tile(targets, (steps, 1)),
+        np.concatenate([targets] * steps),
         batch_size=len(targets),
         shuffle=False,
         verbose=0,

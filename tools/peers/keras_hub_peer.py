@@ -5,6 +5,7 @@ import keras_nlp
 import numpy as np
 
 from peers.fit_steps import step_seconds
+from peers.modes import jit_compile
 
 
 def _model(shape):
@@ -27,7 +28,7 @@ def train(shape, inputs, targets, steps, mode):
         keras.optimizers.AdamW(1e-3, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         weighted_metrics=[],
-        jit_compile=mode != "no XLA",
+        jit_compile=jit_compile(mode),
     )
     mask = np.ones(inputs.shape, "bool")
     return step_seconds(model, {"token_ids": inputs, "padding_mask": mask}, targets, steps)
@@ -36,7 +37,7 @@ def train(shape, inputs, targets, steps, mode):
 def generator(shape, prompts, new_tokens, mode):
     """Returns a function that generates after the prompts and returns the new ids."""
     model = _model(shape)
-    model.compile(sampler="greedy", jit_compile=mode != "no XLA")
+    model.compile(sampler="greedy", jit_compile=jit_compile(mode))
     length = prompts.shape[1]
     ids = np.pad(prompts, ((0, 0), (0, new_tokens)))
     mask = np.broadcast_to(np.arange(ids.shape[1]) < length, ids.shape)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from peers.fit_steps import step_seconds
+from peers.modes import jit_compile
 from peers.recurrent_shapes import LSTMShape
 
 
@@ -60,7 +61,7 @@ def train(shape, inputs, targets, steps, mode):
     model.compile(
         keras.optimizers.AdamW(1e-3),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile="auto" if keras.backend.backend() != "tensorflow" else mode != "no XLA",
+        jit_compile=jit_compile(mode),
     )
     values = {"token_ids": inputs}
     if not isinstance(shape, LSTMShape):

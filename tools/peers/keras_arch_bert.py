@@ -1,0 +1,36 @@
+"""This project's BERT with a classifier."""
+
+import numpy as np
+
+import keras_arch as ka
+from peers.bert_shapes import CLASSES
+from peers.fit_steps import step_seconds
+
+
+def _model(shape):
+    return ka.models.sequence_classification(
+        ka.models.bert(ka.models.BERTConfig(**shape._asdict())), CLASSES
+    )
+
+
+def _inputs(ids):
+    return {"token_ids": ids, "valid": np.ones(ids.shape, "bool"), "type_ids": np.zeros_like(ids)}
+
+
+def train(shape, inputs, targets, steps, mode):
+    """Returns the seconds of each step."""
+    ka.training.keep_freed_memory()
+    model = _model(shape)
+    model.compile(
+        ka.training.AdamW(1e-3, weight_decay=0.01),
+        ka.objectives.TokenCrossentropy(),
+        jit_compile=ka.training.strategy("one").jit_compile(),
+    )
+    return step_seconds(model, _inputs(inputs), targets[:, 0] % CLASSES, steps)
+
+
+def reader(shape, ids, mode):
+    """Returns a function that reads the ids and returns logits."""
+    model = _model(shape)
+    model.compile(jit_compile=ka.training.strategy("one").jit_compile())
+    return lambda: model.predict_on_batch(_inputs(ids))
