@@ -14,6 +14,7 @@ from keras_arch.models.encoder_heads import (
     span_answers,
     token_classification,
     token_vectors,
+    with_pooler,
 )
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import LlamaConfig, llama
