@@ -50,6 +50,7 @@ DECODERS = {
     "transformer": ka.models.TransformerConfig(**_TRANSFORMER),
     "t5": ka.models.T5Config(**_TRANSFORMER, buckets=8, max_distance=10),
     "bart": ka.models.BARTConfig(**_TRANSFORMER, context_length=CONTEXT),
+    "marian": ka.models.MarianConfig(**_TRANSFORMER, context_length=CONTEXT),
 }
 #: The same for models that read a row whole and give no logits.
 ENCODERS = {

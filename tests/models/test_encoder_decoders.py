@@ -6,7 +6,15 @@ from keras import ops
 
 import keras_arch as ka
 from keras_arch.analysis import attention_weights
-from keras_arch.models import BARTConfig, T5Config, TransformerConfig, bart, t5, transformer
+from keras_arch.models import (
+    BARTConfig,
+    MarianConfig,
+    T5Config,
+    TransformerConfig,
+    bart,
+    t5,
+    transformer,
+)
 from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, inputs_of
 from tests.layers import oracle
 from tests.layers.test_decoder_block import reference_feedforward, reference_residual
@@ -170,6 +178,14 @@ def test_bad_requests_are_named_before_compute():
         (BARTConfig, {"context_length": 0}, "context_length=0"),
         (BARTConfig, {"context_length": 8, "position_offset": -1}, "position_offset=-1"),
         (BARTConfig, {"context_length": 8, "heads": 5}, "width=8, heads=5"),
+        (MarianConfig, {"context_length": 8, "heads": 5}, "width=8, heads=5"),
+        (MarianConfig, {"context_length": 0}, "context_length=0"),
+        (MarianConfig, {"context_length": 8, "width": 9, "heads": 3}, "width must be even.*=9"),
+        (
+            MarianConfig,
+            {"context_length": 8, "source_vocabulary_size": 0},
+            "source_vocabulary_size=0",
+        ),
     ],
 )
 def test_bad_fields_are_named(config, changes, message):
