@@ -29,10 +29,12 @@ DISTILBERT = {
     "max_position_embeddings": 24,
     "pad_token_id": PAD,
 }
+DISTILBERT_CLASSES = DISTILBERT | {"num_labels": 3, "n_layers": 1}
 ROBERTA = SHAPE | {"max_position_embeddings": 26, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
 ELECTRA = SHAPE | {"embedding_size": 8}
 TANH = {"hidden_act": "gelu_new"}
-CLASSES = {"num_labels": 3}
+#: The stack beneath is that of the others.
+CLASSES = {"num_labels": 3, "num_hidden_layers": 1}
 
 #: Class in transformers -> its config's fields, our head.
 MODELS = {
@@ -51,8 +53,8 @@ MODELS = {
     "DistilBertModel": (DISTILBERT, None),
     "DistilBertForMaskedLM": (DISTILBERT | {"activation": "relu"}, "masked_lm"),
     "DistilBertForQuestionAnswering": (DISTILBERT, "span_answers"),
-    "DistilBertForSequenceClassification": (DISTILBERT | CLASSES, "sequence_classification"),
-    "DistilBertForTokenClassification": (DISTILBERT | CLASSES, "token_classification"),
+    "DistilBertForSequenceClassification": (DISTILBERT_CLASSES, "sequence_classification"),
+    "DistilBertForTokenClassification": (DISTILBERT_CLASSES, "token_classification"),
     "ElectraModel": (SHAPE | {"embedding_size": 16}, None),
     "ElectraForPreTraining": (ELECTRA | TANH, "replaced_tokens"),
     "ElectraForMaskedLM": (ELECTRA | TANH, "masked_lm"),
