@@ -22,7 +22,7 @@ def read_labels(fields):
             f"config.json: id2label must name the classes '0', '1', ...; received id2label={names}."
         )
     fields.expect("num_labels", len(names), None)
-    return tuple(names[number] for number in numbers)
+    return tuple(str(names[number]) for number in numbers)
 
 
 def default_labels(count):

@@ -9,11 +9,7 @@ from keras_arch.checkpoints.encoder_heads import (
     tag_head,
     with_heads,
 )
-from keras_arch.checkpoints.encoders import (
-    copies_of,
-    embedding,
-    position_ids,
-)
+from keras_arch.checkpoints.encoders import copies_of, embedding, position_ids
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields
 from keras_arch.checkpoints.table import Row, dense, norm, repeated

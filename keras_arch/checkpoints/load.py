@@ -36,7 +36,7 @@ class Report(NamedTuple):
         lines += [f"not read: {name} ({reason})" for name, reason in self.ignored.items()]
         lines += [f"not used: {name}={value!r}" for name, value in self.fields.items()]
         if self.labels:
-            lines.append(f"classes: {', '.join(map(str, self.labels))}")
+            lines.append(f"classes: {', '.join(self.labels)}")
         return "\n".join([f"{self.family}: {len(self.read)} weights", *lines])
 
 
@@ -69,8 +69,8 @@ def read(source, family=None, dropout=0.0, ignore_fields=(), head=None):
         source: Folder with `config.json` and `model.safetensors` (or its shards and index); or the
             safetensors file(s), with `config.json` beside.
         family: A `model_type`; default that of `config.json`.
-        dropout: Rate of the model's dropout. The file's own rates are not read: they stand in
-            places that differ between the families.
+        dropout: Rate of the model's dropout, and of that before classes. The file's own rates are
+            not read: they stand in places that differ between the families.
         ignore_fields: Names of fields of `config.json` that are not known here, to go on without.
         head: Of an encoder, the name of the function in `keras_arch.models` that puts on the head
             to read, such as "masked_lm"; None: the encoder alone, with its pooler.

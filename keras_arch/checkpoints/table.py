@@ -16,7 +16,7 @@ class Row(NamedTuple):
         tensors: Names of their tensors, in order.
         transposed: Whether theirs are matrices `[out, in]`, as PyTorch's linear layers have them.
         shares: What part of the last axis is whose, in proportion; default the same for all.
-        row: Whether theirs are matrices `[1, width]` where ours is a vector.
+        row: Whether theirs, one tensor, is a matrix `[1, width]` where ours is a vector.
     """
 
     weight: str

@@ -152,7 +152,7 @@ class SinusoidalPositions(Part):
         width: D, even.
         base: The longest wavelength over 2 pi.
         layout: Where they stand: "interleaved", sines on the even columns, cosines on the odd, as
-            above; "half_split", all sines, then all cosines (Tensor2Tensor, Marian).
+            above; "half_split", all sines, then all cosines (Marian).
 
     Call arguments:
         positions: int `[B, T]`.

@@ -12,6 +12,7 @@ from keras_arch.models import (
     T5Config,
     TransformerConfig,
     bart,
+    marian,
     t5,
     transformer,
 )
@@ -99,6 +100,14 @@ def test_barts_count_has_the_rows_that_no_position_reads():
     )
     assert published.count_params() - plain.count_params() == 2 * 2 * SHAPE["width"]
     assert ka.generation.Stepper(published).context_length == 10
+
+
+def test_marians_context_is_that_of_its_source_too():
+    config = MarianConfig(**SHAPE, context_length=10, source_vocabulary_size=40)
+    model = marian(config)
+    stepper = ka.generation.Stepper(model)
+    assert stepper.context_length == stepper.source_length == 10
+    assert model.get_layer("source_tokens").table.shape == (40, 8)
 
 
 def test_the_source_counts_by_its_own_pads():

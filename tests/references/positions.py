@@ -38,7 +38,7 @@ def sinusoidal(positions, width, base=10000.0):
 
 
 def half_split(sinusoids):
-    """The same with all sines before all cosines, as Marian's code (and Tensor2Tensor's) has it."""
+    """The same with all sines before all cosines, as Marian's code has it."""
     return np.concatenate([sinusoids[..., 0::2], sinusoids[..., 1::2]], axis=-1)
 
 
