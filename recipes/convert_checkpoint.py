@@ -1,6 +1,7 @@
 """Converts a Hugging Face checkpoint to a .keras file, or a .keras file to a checkpoint.
 
-The checkpoint's tokenizer goes along into `tokenizer/` beside the .keras file, as in a run folder.
+The checkpoint's tokenizer goes along into `tokenizer/` beside the .keras file, as in a run folder,
+and the names of its classes into `labels.txt`.
 
 python recipes/convert_checkpoint.py gpt2_folder --output gpt2.keras
 python recipes/convert_checkpoint.py my.keras --output my_folder --fields '{"eos_token_id": 2}'
@@ -14,6 +15,9 @@ import keras
 import tyro
 
 import keras_arch as ka
+
+#: Where the names of the classes are, beside a .keras file.
+LABELS = "labels.txt"
 
 
 def convert(
@@ -55,6 +59,8 @@ def convert(
         print(loaded.report)
         loaded.model.save(output)
         print(write_tokenizer(source, output.parent / "tokenizer", loaded.config.vocabulary_size))
+        if loaded.report.labels:
+            print(write_labels(loaded.report.labels, output.parent / LABELS))
     else:
         if dropout or ignore_fields or head:
             raise ValueError(
@@ -62,7 +68,9 @@ def convert(
                 f"dropout={dropout}, ignore_fields={ignore_fields}, head={head!r}."
             )
         model = keras.saving.load_model(source, compile=False)
-        ka.checkpoints.save(model, output, family, json.loads(fields))
+        names = source.parent / LABELS
+        labels = names.read_text("utf-8").splitlines() if names.exists() else None
+        ka.checkpoints.save(model, output, family, json.loads(fields), labels=labels)
     print(f"Converted to {output}.")
 
 
@@ -83,6 +91,14 @@ def write_tokenizer(source, folder, vocabulary_size):
         return f"No tokenizer written: {error}"
     tokenizer.save(folder)
     return f"Its tokenizer, {tokenizer.name} of {tokenizer.vocabulary_size} tokens: {folder}."
+
+
+def write_labels(labels, path):
+    """Writes the names of the classes, one a line, and returns what to say of it."""
+    if path.exists():
+        return f"No names of classes written: {path} is there already."
+    path.write_text("\n".join(labels) + "\n", encoding="utf-8")
+    return f"The names of its {len(labels)} classes: {path}."
 
 
 if __name__ == "__main__":

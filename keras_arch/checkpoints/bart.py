@@ -6,7 +6,8 @@ from keras_arch.checkpoints.recover import encoder_decoder_fields
 from keras_arch.checkpoints.table import Extra, dense, norm, repeated, table
 from keras_arch.models import BARTConfig
 
-_ENCODER = [
+#: Of a block of the encoder, and of the decoder; also Marian's.
+ENCODER_BLOCK = [
     *dense("attention/self_attention/query_key_value", *(f"self_attn.{x}_proj" for x in "qkv")),
     *dense("attention/self_attention/output_projection", "self_attn.out_proj"),
     *norm("attention/norm", "self_attn_layer_norm"),
@@ -14,8 +15,8 @@ _ENCODER = [
     *dense("feedforward/feedforward/down", "fc2"),
     *norm("feedforward/norm", "final_layer_norm"),
 ]
-_DECODER = [
-    *_ENCODER,
+DECODER_BLOCK = [
+    *ENCODER_BLOCK,
     *dense("cross_attention/cross_attention/query", "encoder_attn.q_proj"),
     *dense("cross_attention/cross_attention/key_value", *(f"encoder_attn.{x}_proj" for x in "kv")),
     *dense("cross_attention/cross_attention/output_projection", "encoder_attn.out_proj"),
@@ -31,8 +32,8 @@ def _rows(config):
         *table("target_position_table", "model.decoder.embed_positions"),
         *norm("source_embedding_norm", "model.encoder.layernorm_embedding"),
         *norm("target_embedding_norm", "model.decoder.layernorm_embedding"),
-        *repeated(encoder, "encoder_block_{}", "model.encoder.layers.{}", _ENCODER),
-        *repeated(decoder, "decoder_block_{}", "model.decoder.layers.{}", _DECODER),
+        *repeated(encoder, "encoder_block_{}", "model.encoder.layers.{}", ENCODER_BLOCK),
+        *repeated(decoder, "decoder_block_{}", "model.decoder.layers.{}", DECODER_BLOCK),
     ]
 
 
@@ -60,28 +61,39 @@ _FIXED = {
 }
 
 
-def _read(fields):
+def read_shape(fields, fixed):
+    """Returns the fields that configs of BART and Marian have, by our names.
+
+    Args:
+        fields: A `Fields`.
+        fixed: Fields -> the values that they must have.
+    """
     layers, heads = fields.need("encoder_layers"), fields.need("encoder_attention_heads")
     hidden_width = fields.need("encoder_ffn_dim")
-    for name, value in _FIXED.items():
+    for name, value in fixed.items():
         fields.expect(name, value)
     # Our decoder has the encoder's widths.
     fields.expect("decoder_attention_heads", heads)
     fields.expect("decoder_ffn_dim", hidden_width)
     fields.expect("num_hidden_layers", layers)
-    return BARTConfig(
-        vocabulary_size=fields.need("vocab_size"),
-        width=fields.need("d_model"),
-        encoder_layers=layers,
-        decoder_layers=fields.need("decoder_layers"),
-        heads=heads,
-        hidden_width=hidden_width,
-        context_length=fields.need("max_position_embeddings"),
-        activation=fields.activation("activation_function", "gelu"),
-    )
+    return {
+        "vocabulary_size": fields.need("vocab_size"),
+        "width": fields.need("d_model"),
+        "encoder_layers": layers,
+        "decoder_layers": fields.need("decoder_layers"),
+        "heads": heads,
+        "hidden_width": hidden_width,
+        "context_length": fields.need("max_position_embeddings"),
+        "activation": fields.activation("activation_function", "gelu"),
+    }
 
 
-def _write(config):
+def _read(fields):
+    return BARTConfig(**read_shape(fields, _FIXED))
+
+
+def write_shape(config):
+    """Returns the fields that `read_shape` reads, and the rates of dropout."""
     return {
         "is_encoder_decoder": True,
         "vocab_size": config.vocabulary_size,
@@ -110,7 +122,7 @@ BART = Family(
     "BartForConditionalGeneration",
     "bart",
     _read,
-    _write,
+    write_shape,
     _recover,
     _rows,
     _extras,

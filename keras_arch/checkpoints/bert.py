@@ -1,22 +1,26 @@
 """BERT's checkpoints."""
 
-from keras_arch.checkpoints.encoders import (
-    BLOCK,
+from keras_arch.checkpoints.encoder_heads import (
     Head,
     bare_vectors,
+    class_head,
+    span_head,
+    tag_head,
+    with_heads,
+)
+from keras_arch.checkpoints.encoders import (
+    BLOCK,
     copies_of,
     embedding,
     pooler,
     position_ids,
     read_shape,
-    span_head,
-    with_heads,
     write_shape,
 )
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields
 from keras_arch.checkpoints.table import Row, dense, norm, repeated
-from keras_arch.models import BERTConfig, masked_lm, next_sentence
+from keras_arch.models import BERTConfig, bert_pretraining, masked_lm, next_sentence
 
 
 def _rows(config):
@@ -73,6 +77,14 @@ _NEXT_SENTENCE = Head(
     lambda encoder, config: next_sentence(encoder),
     [*pooler("bert."), *dense("next_sentence", "cls.seq_relationship")],
 )
+_PRETRAINING = Head(
+    "bert_pretraining",
+    "BertForPreTraining",
+    lambda encoder, config: bert_pretraining(encoder, config.activation),
+    _MASKED_LM.rows + _NEXT_SENTENCE.rows,
+    _MASKED_LM.copies,
+    "pretraining",
+)
 
 #: Without a head, then with each.
 BERTS = with_heads(
@@ -92,4 +104,9 @@ BERTS = with_heads(
     _MASKED_LM,
     span_head("BertForQuestionAnswering"),
     _NEXT_SENTENCE,
+    _PRETRAINING,
+    class_head(
+        "BertForSequenceClassification", [*pooler("bert."), *dense("classes", "classifier")]
+    ),
+    tag_head("BertForTokenClassification"),
 )

@@ -1,18 +1,19 @@
 """DistilBERT's checkpoints."""
 
 from keras_arch.checkpoints.activations import to_theirs
-from keras_arch.checkpoints.encoders import (
+from keras_arch.checkpoints.encoder_heads import (
     Head,
-    copies_of,
-    embedding,
-    position_ids,
+    bare_vectors,
+    class_head,
     span_head,
+    tag_head,
     with_heads,
 )
+from keras_arch.checkpoints.encoders import copies_of, embedding, position_ids
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields
 from keras_arch.checkpoints.table import Row, dense, norm, repeated
-from keras_arch.models import DistilBERTConfig, masked_lm
+from keras_arch.models import DistilBERTConfig, masked_lm, with_pooler
 
 _BLOCK = [
     *dense("attention/self_attention/query_key_value", *(f"attention.{x}_lin" for x in "qkv")),
@@ -101,6 +102,15 @@ DISTILBERTS = with_heads(
         "classifier",
         "qa_outputs",
     ),
+    bare_vectors("DistilBertModel"),
     _MASKED_LM,
     span_head("DistilBertForQuestionAnswering"),
+    class_head(
+        "DistilBertForSequenceClassification",
+        [*dense("pooler", "pre_classifier"), *dense("classes", "classifier")],
+        lambda encoder: with_pooler(encoder, "relu"),
+        "seq_classif_dropout",
+    ),
+    # The encoder's rate of dropout is its head's.
+    tag_head("DistilBertForTokenClassification", None),
 )

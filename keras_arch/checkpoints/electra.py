@@ -1,20 +1,25 @@
 """ELECTRA's checkpoints, of generators and discriminators."""
 
+from keras_arch.checkpoints.encoder_heads import (
+    Head,
+    bare_vectors,
+    class_head,
+    span_head,
+    tag_head,
+    with_heads,
+)
 from keras_arch.checkpoints.encoders import (
     BLOCK,
-    Head,
     copies_of,
     embedding,
     position_ids,
     read_shape,
-    span_head,
-    with_heads,
     write_shape,
 )
 from keras_arch.checkpoints.family import Family
 from keras_arch.checkpoints.recover import encoder_fields, stack
 from keras_arch.checkpoints.table import Row, dense, norm, repeated
-from keras_arch.models import ELECTRAConfig, masked_lm, replaced_tokens
+from keras_arch.models import ELECTRAConfig, masked_lm, replaced_tokens, with_pooler
 
 
 def _rows(config):
@@ -102,7 +107,15 @@ ELECTRAS = with_heads(
         "classifier",
         "qa_outputs",
     ),
+    bare_vectors("ElectraModel"),
     _REPLACED,
     _MASKED_LM,
     span_head("ElectraForQuestionAnswering"),
+    class_head(
+        "ElectraForSequenceClassification",
+        [*dense("pooler", "classifier.dense"), *dense("classes", "classifier.out_proj")],
+        # Theirs has this activation whatever the encoder's.
+        lambda encoder: with_pooler(encoder, "gelu"),
+    ),
+    tag_head("ElectraForTokenClassification"),
 )

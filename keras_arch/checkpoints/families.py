@@ -6,10 +6,11 @@ from keras_arch.checkpoints.distilbert import DISTILBERTS
 from keras_arch.checkpoints.electra import ELECTRAS
 from keras_arch.checkpoints.gpt2 import GPT2
 from keras_arch.checkpoints.llama import LLAMAS
+from keras_arch.checkpoints.marian import MARIAN
 from keras_arch.checkpoints.roberta import ROBERTAS
 from keras_arch.checkpoints.t5 import T5
 
-_ALL = (GPT2, *LLAMAS, T5, BART, *BERTS, *ROBERTAS, *DISTILBERTS, *ELECTRAS)
+_ALL = (GPT2, *LLAMAS, T5, BART, MARIAN, *BERTS, *ROBERTAS, *DISTILBERTS, *ELECTRAS)
 
 #: `model_type` -> the family; of encoders, that without a head.
 FAMILIES = {family.model_type: family for family in _ALL if family.head is None}

@@ -27,7 +27,10 @@ class Family(NamedTuple):
         bare: Whether it is saved without the prefix.
         head: Name of the function in `keras_arch.models` that puts the head on, where a model of
             the family may have one or another; None: its builder's own, or none.
-        build: Function of our config that returns the model.
+        build: Function of our config that returns the model; where the head has classes, of their
+            number `classes` and a rate of `dropout` before them as well.
+        classifies: Whether the head has classes.
+        class_dropout: Field of `config.json` with that rate, where there is one.
         advice: Names in the table -> what to say of a file that lacks that tensor.
     """
 
@@ -43,4 +46,6 @@ class Family(NamedTuple):
     bare: bool = False
     head: str | None = None
     build: Callable = build_body
+    classifies: bool = False
+    class_dropout: str | None = None
     advice: dict = {}

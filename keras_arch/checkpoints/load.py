@@ -1,10 +1,12 @@
 """Loading a checkpoint as a model of ours."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import keras
 
+from keras_arch.checkpoints.classes import read_labels
 from keras_arch.checkpoints.families import family_named
 from keras_arch.checkpoints.fields import Fields
 from keras_arch.checkpoints.matching import check_repeats, match
@@ -20,17 +22,21 @@ class Report(NamedTuple):
         read: Our weights' paths -> names of the tensors they were made of.
         ignored: Names of the tensors that were not needed -> why.
         fields: The fields of `config.json` that change nothing of what the model computes.
+        labels: Names of the classes, of a head that has some.
     """
 
     family: str
     read: dict
     ignored: dict
     fields: dict
+    labels: tuple = ()
 
     def __str__(self):
         lines = [f"{path} <- {', '.join(names)}" for path, names in self.read.items()]
         lines += [f"not read: {name} ({reason})" for name, reason in self.ignored.items()]
         lines += [f"not used: {name}={value!r}" for name, value in self.fields.items()]
+        if self.labels:
+            lines.append(f"classes: {', '.join(self.labels)}")
         return "\n".join([f"{self.family}: {len(self.read)} weights", *lines])
 
 
@@ -63,8 +69,8 @@ def read(source, family=None, dropout=0.0, ignore_fields=(), head=None):
         source: Folder with `config.json` and `model.safetensors` (or its shards and index); or the
             safetensors file(s), with `config.json` beside.
         family: A `model_type`; default that of `config.json`.
-        dropout: Rate of the model's dropout. The file's own rates are not read: they stand in
-            places that differ between the families.
+        dropout: Rate of the model's dropout, and of that before classes. The file's own rates are
+            not read: they stand in places that differ between the families.
         ignore_fields: Names of fields of `config.json` that are not known here, to go on without.
         head: Of an encoder, the name of the function in `keras_arch.models` that puts on the head
             to read, such as "masked_lm"; None: the encoder alone, with its pooler.
@@ -82,11 +88,15 @@ def read(source, family=None, dropout=0.0, ignore_fields=(), head=None):
     fields = Fields(read_object(config_file), ignore_fields)
     family = family_named(fields.get("model_type") if family is None else family, head)
     config = dataclasses.replace(family.read(fields), dropout=dropout)
+    labels, build = (), family.build
+    if family.classifies:
+        labels = read_labels(fields)
+        build = functools.partial(build, classes=len(labels), dropout=dropout)
     harmless = fields.harmless()
-    shapes = {weight.path: tuple(weight.shape) for weight in outline(config, family.build).weights}
+    shapes = {weight.path: tuple(weight.shape) for weight in outline(config, build).weights}
     matched = match(family, config, files, shapes)
     check_repeats(matched, files)
-    model = family.build(config)
+    model = build(config)
 
     def read_named(name):
         return files.read(matched.names[name])
@@ -96,4 +106,5 @@ def read(source, family=None, dropout=0.0, ignore_fields=(), head=None):
     made = {
         path: tuple(matched.names[name] for name in matched.rows[path].tensors) for path in shapes
     }
-    return Loaded(model, config, Report(family.model_type, made, matched.ignored, harmless))
+    report = Report(family.model_type, made, matched.ignored, harmless, labels)
+    return Loaded(model, config, report)

@@ -3,9 +3,11 @@
 `.keras` files keep layers and how they are wired, not the config they were built from.
 """
 
+import functools
 import itertools
 
 from keras_arch.checkpoints.activations import name_of
+from keras_arch.checkpoints.classes import head_options
 from keras_arch.models import outline
 
 #: Not part of what a model computes once it has its weights.
@@ -81,11 +83,14 @@ def recovered(model, family):
     Raises:
         ValueError: If the model was wired in another way, naming where.
     """
+    build = family.build
     try:
         config = family.recover(model)
+        if family.classifies:
+            build = functools.partial(build, **head_options(model))
     except (AttributeError, ValueError) as error:
         raise ValueError(f"{_AS_BUILT}; received {model.name}, where {error}") from error
-    expected, found = (_by_name(m) for m in (outline(config, family.build), model))
+    expected, found = (_by_name(m) for m in (outline(config, build), model))
     if expected.keys() != found.keys():
         raise ValueError(
             f"{_AS_BUILT}; {model.name} has the layers {sorted(found.keys() - expected.keys())} "

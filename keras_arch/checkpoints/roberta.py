@@ -1,16 +1,20 @@
 """RoBERTa's checkpoints."""
 
-from keras_arch.checkpoints.encoders import (
-    BLOCK,
+from keras_arch.checkpoints.encoder_heads import (
     Head,
     bare_vectors,
+    class_head,
+    span_head,
+    tag_head,
+    with_heads,
+)
+from keras_arch.checkpoints.encoders import (
+    BLOCK,
     copies_of,
     embedding,
     pooler,
     position_ids,
     read_shape,
-    span_head,
-    with_heads,
     write_shape,
 )
 from keras_arch.checkpoints.family import Family
@@ -83,4 +87,9 @@ ROBERTAS = with_heads(
     bare_vectors("RobertaModel"),
     _MASKED_LM,
     span_head("RobertaForQuestionAnswering"),
+    class_head(
+        "RobertaForSequenceClassification",
+        [*dense("pooler", "classifier.dense"), *dense("classes", "classifier.out_proj")],
+    ),
+    tag_head("RobertaForTokenClassification"),
 )

@@ -9,6 +9,7 @@ import tempfile
 
 import keras
 
+from keras_arch.checkpoints.classes import default_labels, head_options, written_labels
 from keras_arch.checkpoints.families import FAMILIES, families_named
 from keras_arch.checkpoints.fields import Fields
 from keras_arch.checkpoints.recover import recovered
@@ -21,7 +22,7 @@ from keras_arch.checks import check_positive
 _TRAINING = {"dropout", "initializer_range"}
 
 
-def save(model, folder, family=None, fields=None, shard_bytes=5_000_000_000):
+def save(model, folder, family=None, fields=None, shard_bytes=5_000_000_000, labels=None):
     """Writes `config.json` and `model.safetensors`, which `transformers` loads.
 
     The config is read back from the model's layers, so a model from a `.keras` file will do. One
@@ -33,11 +34,12 @@ def save(model, folder, family=None, fields=None, shard_bytes=5_000_000_000):
         family: A `model_type`; default the first that can express the model.
         fields: More entries of `config.json`, such as `{"eos_token_id": 2}`.
         shard_bytes: Size from which another file is begun; several have an index.
+        labels: Names of the classes, where the head has some; default "LABEL_0", ...
 
     Raises:
         ValueError: If the model is not as its builder wires it, no family can express it, it is
-            quantised, an entry of `fields` belongs to the architecture, or the folder holds a
-            checkpoint.
+            quantised, an entry of `fields` belongs to the architecture, the folder holds a
+            checkpoint, or there are not as many labels as classes.
     """
     check_positive(shard_bytes=shard_bytes)
     folder = pathlib.Path(folder)
@@ -51,6 +53,7 @@ def save(model, folder, family=None, fields=None, shard_bytes=5_000_000_000):
     if family.bare:
         rows = without_prefix(rows, family.prefix)
     shards = shards_of(rows, weights, shard_bytes)
+    own |= _of_classes(model, family, labels)
     own |= {
         "model_type": family.model_type,
         "architectures": [family.architecture],
@@ -63,6 +66,19 @@ def save(model, folder, family=None, fields=None, shard_bytes=5_000_000_000):
         write_shards(temporary, shards, weights)
         text = json.dumps({**own, **(fields or {})}, indent=2, sort_keys=True) + "\n"
         (temporary / CONFIG).write_text(text, encoding="utf-8")
+
+
+def _of_classes(model, family, labels):
+    """Returns the fields of `config.json` of a head with classes; {} of any other."""
+    options = head_options(model) if family.classifies else {"classes": 0}
+    if labels is not None and len(labels) != options["classes"]:
+        raise ValueError(
+            f"labels must name the head's {options['classes']} classes; received labels={labels!r}."
+        )
+    if not family.classifies:
+        return {}
+    rate = {family.class_dropout: options["dropout"]} if family.class_dropout else {}
+    return rate | written_labels(labels or default_labels(options["classes"]))
 
 
 def _expressed(model, name):

@@ -16,12 +16,14 @@ class Row(NamedTuple):
         tensors: Names of their tensors, in order.
         transposed: Whether theirs are matrices `[out, in]`, as PyTorch's linear layers have them.
         shares: What part of the last axis is whose, in proportion; default the same for all.
+        row: Whether theirs, one tensor, is a matrix `[1, width]` where ours is a vector.
     """
 
     weight: str
     tensors: tuple[str, ...]
     transposed: bool = False
     shares: tuple[int, ...] | None = None
+    row: bool = False
 
     def widths(self, shape):
         """Returns how much of a weight's last axis each tensor has."""
@@ -30,6 +32,7 @@ class Row(NamedTuple):
 
     def shapes(self, shape):
         """Returns the shapes that their tensors need for our weight's shape."""
+        shape = (1, *shape) if self.row else shape
         shapes = [(*shape[:-1], width) for width in self.widths(shape)]
         return [wanted[::-1] for wanted in shapes] if self.transposed else shapes
 
@@ -42,6 +45,7 @@ class Row(NamedTuple):
         """
         if len(self.tensors) == 1:
             array = read(self.tensors[0])
+            array = array[0] if self.row else array
             return array.T if self.transposed else array
         joined, begin = np.empty(shape, "float32"), 0
         for name, width in zip(self.tensors, self.widths(shape), strict=True):
@@ -54,6 +58,7 @@ class Row(NamedTuple):
         """Returns their tensors of our weight, by name."""
         parts = np.split(array, np.cumsum(self.widths(array.shape))[:-1], axis=-1)
         parts = [part.T if self.transposed else part for part in parts]
+        parts = [part[None] if self.row else part for part in parts]
         return dict(zip(self.tensors, parts, strict=True))
 
 

@@ -137,9 +137,13 @@ class LearnedPositions(Part):
         return keras.KerasTensor((*positions.shape, self.width), self.compute_dtype)
 
 
+#: Layout of sines and cosines -> the axis that parts them, before it is merged with that of i.
+_AXES = {"interleaved": -1, "half_split": -2}
+
+
 @keras.saving.register_keras_serializable(package="keras_arch")
 class SinusoidalPositions(Part):
-    """Sines on the even columns, cosines on the odd, of geometric wavelengths.
+    """Sines and cosines of geometric wavelengths.
 
     `PE(p, 2i) = sin(p / base^(2i/D))`, `PE(p, 2i+1) = cos(p / base^(2i/D))`. Source: Vaswani et
     al. 2017, section 3.5. Angles are float32 in every precision.
@@ -147,6 +151,8 @@ class SinusoidalPositions(Part):
     Args:
         width: D, even.
         base: The longest wavelength over 2 pi.
+        layout: Where they stand: "interleaved", sines on the even columns, cosines on the odd, as
+            above; "half_split", all sines, then all cosines (Marian).
 
     Call arguments:
         positions: int `[B, T]`.
@@ -155,24 +161,27 @@ class SinusoidalPositions(Part):
         float `[B, T, D]`.
 
     Raises:
-        ValueError: If `width` is odd or `base` is not above 1.
+        ValueError: If `width` is odd, `base` is not above 1, or `layout` is unknown.
     """
 
-    def __init__(self, width, base=10000.0, **kwargs):
+    def __init__(self, width, base=10000.0, layout="interleaved", **kwargs):
         super().__init__(**kwargs)
         check_positive(width=width)
         if width % 2:
             raise ValueError(f"width must be even; received width={width}.")
         if not base > 1.0:
             raise ValueError(f"base must be above 1; received base={base}.")
+        if layout not in _AXES:
+            raise ValueError(f"layout must be one of {tuple(_AXES)}; received layout={layout!r}.")
         self.width = width
         self.base = base
+        self.layout = layout
 
     def call(self, positions):
         exponents = ops.arange(0, self.width, 2, dtype="float32") / self.width
         frequencies = ops.exp(-math.log(self.base) * exponents)
         angles = ops.cast(positions, "float32")[..., None] * frequencies
-        pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
+        pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=_AXES[self.layout])
         shape = (*ops.shape(positions), self.width)
         return ops.cast(ops.reshape(pairs, shape), self.compute_dtype)
 

@@ -14,10 +14,12 @@ from keras_arch.models.encoder_heads import (
     span_answers,
     token_classification,
     token_vectors,
+    with_pooler,
 )
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import LlamaConfig, llama
 from keras_arch.models.low_rank import add_lora, freeze, merge_lora
+from keras_arch.models.marian import MarianConfig, marian
 from keras_arch.models.masked_lm import bert_pretraining, masked_lm
 from keras_arch.models.multiple_choice import multiple_choice
 from keras_arch.models.ngram import NGramConfig, ngram

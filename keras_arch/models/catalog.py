@@ -13,6 +13,8 @@ from keras_arch.models.gpt2 import SIZES as GPT2_SIZES
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import SIZES as LLAMA_SIZES
 from keras_arch.models.llama import LlamaConfig, llama
+from keras_arch.models.marian import SIZES as MARIAN_SIZES
+from keras_arch.models.marian import MarianConfig, marian
 from keras_arch.models.ngram import NGramConfig, ngram
 from keras_arch.models.recurrent_lm import (
     GRULMConfig,
@@ -43,6 +45,7 @@ catalog = {
     "transformer": (TransformerConfig, transformer),
     "t5": (T5Config, t5),
     "bart": (BARTConfig, bart),
+    "marian": (MarianConfig, marian),
     "bert": (BERTConfig, bert),
     "roberta": (RoBERTaConfig, roberta),
     "distilbert": (DistilBERTConfig, distilbert),
@@ -56,6 +59,7 @@ SIZES = {
     "transformer": TRANSFORMER_SIZES,
     "t5": T5_SIZES,
     "bart": BART_SIZES,
+    "marian": MARIAN_SIZES,
     "bert": BERT_SIZES,
     "roberta": ROBERTA_SIZES,
     "distilbert": DISTILBERT_SIZES,

@@ -139,9 +139,9 @@ def decoder_blocks(config, sublayers, x, positions, valid, memory, memory_valid,
     return x
 
 
-def source_positions(inputs):
+def source_positions(inputs, context_length=None):
     """Returns the positions of the source's tokens, symbolic int `[B, S]`."""
-    return TokenPositions(name="source_positions")(inputs["source_valid"])
+    return TokenPositions(context_length, name="source_positions")(inputs["source_valid"])
 
 
 def as_memory(x):

@@ -45,6 +45,25 @@ def token_vectors(encoder):
     return headed(encoder, {"hidden": hidden_of(encoder)}, "token_vectors")
 
 
+def with_pooler(encoder, activation="tanh"):
+    """Puts a pooler on an encoder, for classifiers: the first token's vector through a matrix.
+
+    DistilBERT's published classifiers have one with "relu", ELECTRA's one with "gelu".
+
+    Args:
+        encoder: As in `sequence_classification`.
+        activation: Of the pooler.
+
+    Returns:
+        A functional model from the encoder's inputs to a dict: `hidden` `[B, T, D]`, and `pooled`
+        `[B, D]`.
+    """
+    x = hidden_of(encoder)
+    first = layers.FirstToken(name="first_token")(x, inputs_of(encoder)["valid"])
+    pooled = dense(encoder, x.shape[-1], "pooler", activation)(first)
+    return headed(encoder, {"hidden": x, "pooled": pooled}, "pooler")
+
+
 def next_sentence(encoder):
     """Puts BERT's second head of pretraining on an encoder: whether a pair's texts belong together.
 

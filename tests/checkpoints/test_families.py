@@ -40,8 +40,10 @@ DISTILBERT = {
     "hidden_dim": 24,
     "max_position_embeddings": 8,
 }
-SMALLEST = {"gpt2": GPT2, "t5": T5, "bart": BART, "distilbert": DISTILBERT, "bert": LLAMA}
-SMALLEST |= {"roberta": LLAMA | {"pad_token_id": 1}, "electra": LLAMA | {"embedding_size": 8}}
+MARIAN = BART | {"scale_embedding": True}
+SMALLEST = {"gpt2": GPT2, "t5": T5, "bart": BART, "marian": MARIAN, "distilbert": DISTILBERT}
+SMALLEST |= {"bert": LLAMA, "roberta": LLAMA | {"pad_token_id": 1}}
+SMALLEST |= {"electra": LLAMA | {"embedding_size": 8}}
 SMALLEST |= dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), LLAMA)
 
 
@@ -59,7 +61,7 @@ HEADS = [(name, head) for name in FAMILIES for head in families_named(name)]
 
 @pytest.mark.parametrize(("model_type", "head"), HEADS)
 def test_a_table_has_each_weight_and_each_tensor_once(model_type, head):
-    tied = {"tie_word_embeddings": False} if model_type != "bart" else {}
+    tied = {"tie_word_embeddings": False} if model_type not in ("bart", "marian") else {}
     config, family = read(model_type, **tied), family_named(model_type, head)
     rows = family.rows(config)
     paths = [weight.path for weight in ka.models.outline(config, family.build).weights]
@@ -261,13 +263,64 @@ def test_barts_that_are_refused(field):
     refused("bart", f"{name}={value}", **field)
 
 
-def test_what_repeats_the_shared_table_or_is_zero_is_not_read(tmp_path):
-    family, config = FAMILIES["bart"], read("bart")
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ({"scale_embedding": False}, ["scale_embedding=False"]),
+        ({"scale_embedding": None}, ["must have scale_embedding"]),
+        ({"normalize_embedding": True}, ["normalize_embedding=True"]),
+        ({"static_position_embeddings": False}, ["static_position_embeddings=False"]),
+        ({"tie_word_embeddings": False}, ["tie_word_embeddings=False"]),
+        ({"d_model": 15, "encoder_attention_heads": 3, "decoder_attention_heads": 3}, ["width=15"]),
+    ],
+)
+def test_marians_that_are_refused(field, words):
+    refused("marian", *words, **field)
+
+
+def test_the_tables_of_marian():
+    assert read("marian").source_vocabulary_size is None
+    apart = read("marian", share_encoder_decoder_embeddings=False, decoder_vocab_size=30)
+    assert (apart.source_vocabulary_size, apart.vocabulary_size) == (32, 30)
+    # As published files say it, and of no effect.
+    published = {"add_bias_logits": False, "extra_pos_embeddings": 33, "num_beams": 6}
+    published |= {"bad_words_ids": [[31]], "decoder_vocab_size": 32, "normalize_embedding": False}
+    fields = Fields(MARIAN | published)
+    assert FAMILIES["marian"].read(fields) == read("marian")
+    assert {*fields.harmless()} == {"bad_words_ids", "num_beams"}
+
+
+def zeros_of(family, config):
+    """Returns the shapes of our weights, and zeros for each tensor of theirs, by name."""
     shapes = {w.path: tuple(w.shape) for w in ka.models.outline(config).weights}
     given = {}
     for row in family.rows(config):
         for name, shape in zip(row.tensors, row.shapes(shapes[row.weight]), strict=True):
-            given[name.removeprefix("model.")] = np.zeros(shape, "float32")
+            given[name] = np.zeros(shape, "float32")
+    return shapes, given
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_marians_files_hold_more(shared, tmp_path):
+    family, config = FAMILIES["marian"], read("marian", share_encoder_decoder_embeddings=shared)
+    shapes, given = zeros_of(family, config)
+    assert given["final_logits_bias"].shape == (1, 32)
+    own, place = np.zeros((32, 16), "float32"), np.ones((8, 16), "float32")
+    places = [f"model.{side}coder.embed_positions.weight" for side in ("en", "de")]
+    copies = ["lm_head.weight"]
+    copies += [f"model.{side}coder.embed_tokens.weight" for side in ("en", "de") if shared]
+    more = dict.fromkeys(places, place) | dict.fromkeys(copies, own)
+    save_file(given | more, tmp_path / "model.safetensors")
+    matched = match(family, config, TensorFiles([tmp_path / "model.safetensors"]), shapes)
+    assert set(matched.ignored) == {*places, *copies}
+    table = "model.shared.weight" if shared else "model.decoder.embed_tokens.weight"
+    assert matched.repeats == dict.fromkeys(copies, table)
+
+
+def test_what_repeats_the_shared_table_or_is_zero_is_not_read(tmp_path):
+    family, config = FAMILIES["bart"], read("bart")
+    shapes, given = zeros_of(family, config)
+    given = {name.removeprefix("model."): tensor for name, tensor in given.items()}
     # A file of the bare model, as the published BART's is.
     given["encoder.embed_tokens.weight"] = given["shared.weight"]
     save_file(given, tmp_path / "bare.safetensors")

@@ -255,7 +255,7 @@ class _Observed:
 
 
 #: Post-norm without warmup wants smaller steps (Xiong et al. 2020, section 3).
-RATES = {ka.models.TransformerConfig: 0.02}
+RATES = dict.fromkeys((ka.models.TransformerConfig, ka.models.MarianConfig), 0.02)
 
 
 @every_decoder

@@ -21,6 +21,8 @@ _TRANSFORMER = {
     "decoder_layers": 2,
     "heads": 4,
 }
+#: Of blocks that another model has, too.
+_SHALLOW = _TRANSFORMER | {"decoder_layers": 1}
 _PAIRS = {"vocabulary_size": V, "width": 16, "encoder_width": 8, "decoder_width": 16}
 
 #: Label -> config; the label starts with the model's name in the catalog.
@@ -50,6 +52,7 @@ DECODERS = {
     "transformer": ka.models.TransformerConfig(**_TRANSFORMER),
     "t5": ka.models.T5Config(**_TRANSFORMER, buckets=8, max_distance=10),
     "bart": ka.models.BARTConfig(**_TRANSFORMER, context_length=CONTEXT),
+    "marian": ka.models.MarianConfig(**_SHALLOW, context_length=CONTEXT),
 }
 #: The same for models that read a row whole and give no logits.
 ENCODERS = {

@@ -56,6 +56,12 @@ def test_sinusoids_equal_the_reference(base):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_sines_may_come_before_all_cosines():
+    found = rows.run(SinusoidalPositions(rows.WIDTH, layout="half_split"), rows.POSITIONS)
+    expected = reference.half_split(reference.sinusoidal(rows.POSITIONS, rows.WIDTH))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_sinusoids_are_computed_in_float32():
     layer = SinusoidalPositions(rows.WIDTH, dtype="mixed_bfloat16")
     positions = np.array([[4096, 4097]], "int32")
@@ -94,6 +100,7 @@ def test_takes_exactly_the_context():
         (lambda: LearnedPositions(8, 4, offset=-2), "offset=-2"),
         (lambda: SinusoidalPositions(7), "width=7"),
         (lambda: SinusoidalPositions(0), "width=0"),
+        (lambda: SinusoidalPositions(8, layout="halves"), "layout='halves'"),
     ],
 )
 def test_names_the_bad_argument(make, words):

@@ -6,7 +6,16 @@ from keras import ops
 
 import keras_arch as ka
 from keras_arch.analysis import attention_weights
-from keras_arch.models import BARTConfig, T5Config, TransformerConfig, bart, t5, transformer
+from keras_arch.models import (
+    BARTConfig,
+    MarianConfig,
+    T5Config,
+    TransformerConfig,
+    bart,
+    marian,
+    t5,
+    transformer,
+)
 from tests.contracts.tiny import CONFIGS, CONTEXT, V, build, inputs_of
 from tests.layers import oracle
 from tests.layers.test_decoder_block import reference_feedforward, reference_residual
@@ -93,6 +102,14 @@ def test_barts_count_has_the_rows_that_no_position_reads():
     assert ka.generation.Stepper(published).context_length == 10
 
 
+def test_marians_context_is_that_of_its_source_too():
+    config = MarianConfig(**SHAPE, context_length=10, source_vocabulary_size=40)
+    model = marian(config)
+    stepper = ka.generation.Stepper(model)
+    assert stepper.context_length == stepper.source_length == 10
+    assert model.get_layer("source_tokens").table.shape == (40, 8)
+
+
 def test_the_source_counts_by_its_own_pads():
     # The source longer or shorter than the target, any pads, any ids at the pads.
     model = build(CONFIGS["bart"])
@@ -170,6 +187,14 @@ def test_bad_requests_are_named_before_compute():
         (BARTConfig, {"context_length": 0}, "context_length=0"),
         (BARTConfig, {"context_length": 8, "position_offset": -1}, "position_offset=-1"),
         (BARTConfig, {"context_length": 8, "heads": 5}, "width=8, heads=5"),
+        (MarianConfig, {"context_length": 8, "heads": 5}, "width=8, heads=5"),
+        (MarianConfig, {"context_length": 0}, "context_length=0"),
+        (MarianConfig, {"context_length": 8, "width": 9, "heads": 3}, "width must be even.*=9"),
+        (
+            MarianConfig,
+            {"context_length": 8, "source_vocabulary_size": 0},
+            "source_vocabulary_size=0",
+        ),
     ],
 )
 def test_bad_fields_are_named(config, changes, message):

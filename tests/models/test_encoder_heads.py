@@ -38,7 +38,13 @@ HEADS = {
             encoder, layers.FirstToken(name="pooling")
         ),
     },
-    "electra": {"masked_lm": models.masked_lm, "replaced": models.replaced_tokens},
+    "electra": {
+        "classes": lambda encoder: models.sequence_classification(
+            models.with_pooler(encoder, "gelu"), 4
+        ),
+        "masked_lm": models.masked_lm,
+        "replaced": models.replaced_tokens,
+    },
 }
 
 
@@ -95,6 +101,15 @@ def test_rows_are_classified_by_the_pooler_or_the_first_token():
         kernel, bias = weights(heads["classes"], "classes")
         x = found["pooled"] if label == "bert" else found["hidden"][EACH, FIRST]
         close(found["classes"], x @ kernel + bias)
+
+
+def test_rows_are_classified_by_a_pooler_put_on():
+    heads, found = headed("electra")
+    head = heads["classes"]
+    inner, inner_bias = weights(head, "pooler")
+    kernel, bias = weights(head, "classes")
+    x = gelu(found["hidden"][EACH, FIRST] @ inner + inner_bias)
+    close(found["classes"], x @ kernel + bias)
 
 
 def test_bert_pools_the_first_token():

@@ -5,7 +5,7 @@ import pytest
 import keras_arch as ka
 
 #: As published: GPT-2's by its release (the tied head counted once), LLaMA's by Touvron et al.,
-#: those of T5, BART and the encoders as their checkpoints count; the Transformer's in
+#: those of T5, BART, Marian and the encoders as their checkpoints count; the Transformer's in
 #: `test_encoder_decoders.py`.
 PUBLISHED = {
     ("gpt2", "small"): 124_439_808,
@@ -30,6 +30,7 @@ PUBLISHED = {
     ("t5", "v1_1_xxl"): 11_135_332_352,
     ("bart", "base"): 139_420_416,
     ("bart", "large"): 406_291_456,
+    ("marian", "base"): 73_944_309,
     ("bert", "base"): 109_482_240,
     ("bert", "large"): 335_141_888,
     ("bert", "base_cased"): 108_310_272,

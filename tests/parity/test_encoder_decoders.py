@@ -1,4 +1,4 @@
-"""T5 and BART give the logits and the tokens of Hugging Face's `transformers`, on its weights."""
+"""T5, BART and Marian give the logits and tokens of `transformers`, on its weights."""
 
 import keras
 import numpy as np
@@ -62,7 +62,32 @@ def bart():
     )
 
 
-MODELS = {"t5": t5, "t5_v1_1": t5_v1_1, "bart": bart}
+def marian(**fields):
+    """A tiny Marian of theirs: its decoder starts from the pad."""
+    shape = {"encoder_layers": 2, "decoder_layers": 3, "d_model": 16}
+    shape |= dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 4)
+    shape |= dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 24)
+    shape |= {"max_position_embeddings": 24, "activation_function": "swish"}
+    ids = IDS | {"decoder_start_token_id": PAD, "forced_eos_token_id": None}
+    fields = {"vocab_size": V, "scale_embedding": True, **shape, **ids, **fields}
+    model = transformers.MarianMTModel(transformers.MarianConfig(**fields))
+    model.final_logits_bias.normal_(generator=torch.Generator().manual_seed(1))
+    return model
+
+
+def marian_apart():
+    """One whose source has a table of its own, of more tokens."""
+    own = {"vocab_size": V + 3, "decoder_vocab_size": V, "activation_function": "relu"}
+    return marian(share_encoder_decoder_embeddings=False, **own)
+
+
+MODELS = {
+    "t5": t5,
+    "t5_v1_1": t5_v1_1,
+    "bart": bart,
+    "marian": marian,
+    "marian_apart": marian_apart,
+}
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -106,9 +131,34 @@ def test_logits_are_equal(pair):
 
 def test_it_goes_back_bit_for_bit(pair, tmp_path):
     inputs = {**of_source(), "decoder_input_ids": torch.tensor([[START, 5, 7]] * 3)}
-    check_round_trip(*pair, tmp_path, inputs)
+    # Theirs has a Marian's pad at the end of the published vocabulary.
+    check_round_trip(*pair, tmp_path, inputs, fields=IDS)
 
 
+@pytest.mark.once
+def test_the_published_marian_has_as_many_parameters():
+    config = ka.models.SIZES["marian"]["base"]
+    with torch.device("meta"):
+        theirs = transformers.MarianMTModel(
+            transformers.MarianConfig(
+                vocab_size=58101,
+                d_model=512,
+                encoder_layers=6,
+                decoder_layers=6,
+                encoder_attention_heads=8,
+                decoder_attention_heads=8,
+                encoder_ffn_dim=2048,
+                decoder_ffn_dim=2048,
+                max_position_embeddings=512,
+            )
+        )
+    # Their sinusoids are parameters that are not trained, their bias is a buffer.
+    count = theirs.num_parameters(only_trainable=True) + theirs.final_logits_bias.numel()
+    assert ka.analysis.count_parameters(config) == count
+
+
+# The other Marian's decoder is the first one's.
+@pytest.mark.parametrize("pair", [x for x in MODELS if x != "marian_apart"], indirect=True)
 @pytest.mark.parametrize("width", [1, 3], ids=["greedy", "beams"])
 def test_generated_ids_are_equal(pair, width):
     theirs, ours = pair
@@ -122,7 +172,8 @@ def test_generated_ids_are_equal(pair, width):
             length_penalty=0.0,
             use_cache=False,
         ).numpy()[:, 1:]
-    prompts, options = [[START]] * 3, {"stop_ids": [STOP], "context": source()}
+    start = theirs.config.decoder_start_token_id
+    prompts, options = [[start]] * 3, {"stop_ids": [STOP], "context": source()}
     if width == 1:
         found = ka.generate(ours, prompts, 8, **options)
         token_ids, valid = found.token_ids, found.valid

@@ -29,9 +29,12 @@ DISTILBERT = {
     "max_position_embeddings": 24,
     "pad_token_id": PAD,
 }
+DISTILBERT_CLASSES = DISTILBERT | {"num_labels": 3, "n_layers": 1}
 ROBERTA = SHAPE | {"max_position_embeddings": 26, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
 ELECTRA = SHAPE | {"embedding_size": 8}
 TANH = {"hidden_act": "gelu_new"}
+#: The stack beneath is that of the others.
+CLASSES = {"num_labels": 3, "num_hidden_layers": 1}
 
 #: Class in transformers -> its config's fields, our head.
 MODELS = {
@@ -39,16 +42,25 @@ MODELS = {
     "BertForMaskedLM": (SHAPE | TANH, "masked_lm"),
     "BertForQuestionAnswering": (SHAPE, "span_answers"),
     "BertForNextSentencePrediction": (SHAPE, "next_sentence"),
+    "BertForPreTraining": (SHAPE | TANH, "bert_pretraining"),
+    "BertForSequenceClassification": (SHAPE | CLASSES, "sequence_classification"),
+    "BertForTokenClassification": (SHAPE | CLASSES, "token_classification"),
     "RobertaModel": (ROBERTA, None),
     "RobertaForMaskedLM": (ROBERTA | TANH, "masked_lm"),
     "RobertaForQuestionAnswering": (ROBERTA, "span_answers"),
+    "RobertaForSequenceClassification": (ROBERTA | CLASSES, "sequence_classification"),
+    "RobertaForTokenClassification": (ROBERTA | CLASSES, "token_classification"),
     "DistilBertModel": (DISTILBERT, None),
     "DistilBertForMaskedLM": (DISTILBERT | {"activation": "relu"}, "masked_lm"),
     "DistilBertForQuestionAnswering": (DISTILBERT, "span_answers"),
+    "DistilBertForSequenceClassification": (DISTILBERT_CLASSES, "sequence_classification"),
+    "DistilBertForTokenClassification": (DISTILBERT_CLASSES, "token_classification"),
     "ElectraModel": (SHAPE | {"embedding_size": 16}, None),
     "ElectraForPreTraining": (ELECTRA | TANH, "replaced_tokens"),
     "ElectraForMaskedLM": (ELECTRA | TANH, "masked_lm"),
     "ElectraForQuestionAnswering": (ELECTRA, "span_answers"),
+    "ElectraForSequenceClassification": (ELECTRA | TANH | CLASSES, "sequence_classification"),
+    "ElectraForTokenClassification": (ELECTRA | CLASSES, "token_classification"),
 }
 
 
@@ -88,7 +100,7 @@ def test_outputs_are_equal(pair):
     theirs, ours = pair
     of_theirs, of_ours = arguments(ours)
     valid = of_ours["valid"]
-    if ours.name.endswith("masked_lm"):
+    if "masked_positions" in {x.name for x in ours.inputs}:
         # Every column: where the mask is, makes no difference to the network.
         of_ours["masked_positions"] = np.tile(np.arange(13, dtype="int32"), (3, 1))
     with torch.no_grad():
@@ -97,9 +109,11 @@ def test_outputs_are_equal(pair):
     if isinstance(found, dict):
         if "pooled" in found:
             close(found["pooled"], expected.pooler_output)
-        found = found["hidden"]
+        if "next_sentence" in found:
+            close(found["next_sentence"], expected.seq_relationship_logits)
+        found = found["hidden" if "hidden" in found else "tokens"]
     found = keras.ops.convert_to_numpy(found)
-    if ours.name.endswith("next_sentence"):
+    if ours.name.endswith(("next_sentence", "classification")):
         close(found, expected[0])
     elif ours.name.endswith("span_answers"):
         expected = torch.stack([expected.start_logits, expected.end_logits], 1)

@@ -59,6 +59,22 @@ def test_the_tokenizer_goes_along_and_serves(tmp_path, capsys):
     assert answer["text"] == [tokenizer.decode(ids)]
 
 
+def test_the_names_of_classes_go_along_and_back(tmp_path, capsys):
+    shape = {"vocabulary_size": 9, "width": 8, "layers": 1, "heads": 2, "context_length": 6}
+    encoder = ka.models.distilbert(ka.models.DistilBERTConfig(**shape))
+    model = ka.models.token_classification(encoder, 2)
+    ka.checkpoints.save(model, tmp_path / "given", labels=["O", "FARBE"])
+    convert(tmp_path / "given", tmp_path / "model.keras", head="token_classification")
+    names = tmp_path / "labels.txt"
+    assert f"The names of its 2 classes: {names}." in capsys.readouterr().out
+    assert names.read_text() == "O\nFARBE\n"
+    convert(tmp_path / "given", tmp_path / "again.keras", head="token_classification")
+    assert f"{names} is there already" in capsys.readouterr().out
+    convert(tmp_path / "model.keras", tmp_path / "back")
+    configs = [(tmp_path / x / "config.json").read_text() for x in ("given", "back")]
+    assert configs[0] == configs[1]
+
+
 def test_a_tokenizer_that_is_not_written_is_spoken_of(folder, tmp_path, capsys):
     convert(folder, tmp_path / "my.keras", ignore_fields=("alibi",))
     assert "No tokenizer written" in capsys.readouterr().out

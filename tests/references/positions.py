@@ -37,6 +37,11 @@ def sinusoidal(positions, width, base=10000.0):
     return table
 
 
+def half_split(sinusoids):
+    """The same with all sines before all cosines, as Marian's code has it."""
+    return np.concatenate([sinusoids[..., 0::2], sinusoids[..., 1::2]], axis=-1)
+
+
 def t5_bucket(distance, buckets, max_distance, bidirectional):
     """The bucket of `key position - query position`. Raffel et al. 2020, section 2.1.
 

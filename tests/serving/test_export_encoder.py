@@ -1,6 +1,7 @@
 """Encoders behind a SavedModel, against the model and the functions of the core in this process."""
 
 import functools
+import tempfile
 
 import keras
 import numpy as np
@@ -53,16 +54,21 @@ def centred(model):
     return model
 
 
+def loaded(model):
+    """The classifier as it comes back from a checkpoint, and the names of its classes."""
+    with tempfile.TemporaryDirectory() as folder:
+        ka.checkpoints.save(model, folder, labels=LABELS)
+        loaded = ka.checkpoints.read(folder, head="sequence_classification")
+    return loaded.model, {"labels": loaded.report.labels}
+
+
 HEADS = {
     "vector": lambda: (ka.models.sentence_embedding(encoder()), {}),
     "similarity": lambda: (
         ka.models.pair_similarity(ka.models.sentence_embedding(encoder("distilbert"))),
         {},
     ),
-    "label": lambda: (
-        centred(grown(ka.models.sequence_classification(encoder(), 3))),
-        {"labels": LABELS},
-    ),
+    "label": lambda: loaded(centred(grown(ka.models.sequence_classification(encoder(), 3)))),
     "tag": lambda: (grown(ka.models.token_classification(encoder(), 3)), {"labels": LABELS}),
     "tokens": lambda: (grown(ka.models.masked_lm(encoder("electra"))), {"top": 3}),
     "answer": lambda: (grown(ka.models.span_answers(encoder())), {"stride": 4, "longest": 5}),
