@@ -1,5 +1,8 @@
 """How well classes are told: accuracy, F1 and calibration, as numbers and as plots."""
 
+import csv
+import io
+
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -81,6 +84,29 @@ def figures(truth, probabilities, labels):
         "calibration_error": calibration_error(probabilities.max(axis=-1), found == truth),
         "confusion": counts.tolist(),
     }
+
+
+def write_predictions(truth, probabilities, labels, folder):
+    """Writes the plots, and `predictions.tsv`: each true class, and what was found instead.
+
+    Args:
+        truth: As for `figures`; so are the others.
+        probabilities: float `[n, C]`.
+        labels: Names of the C classes.
+        folder: The run folder.
+    """
+    found, best = probabilities.argmax(axis=-1), probabilities.max(axis=-1)
+    plot_confusion(confusion(truth, found, len(labels)), labels, folder / "confusion.png")
+    plot_reliability(best, found == truth, folder / "reliability.png")
+    rows = [(labels[i], labels[k], f"{p:.6f}") for i, k, p in zip(truth, found, best, strict=True)]
+    write_table(folder / "predictions.tsv", ["true", "found", "probability"], rows)
+
+
+def write_table(path, header, rows):
+    """Writes rows of strings with tabs between."""
+    content = io.StringIO()
+    csv.writer(content, delimiter="\t", lineterminator="\n").writerows([header, *rows])
+    ka.training.write_text(path, content.getvalue())
 
 
 def plot_confusion(counts, labels, path):
