@@ -70,7 +70,7 @@ def count_words(
         **figures,
     }
     run_folder.mkdir(parents=True, exist_ok=True)
-    class_report.write_plots(truth, probabilities, names, run_folder)
+    class_report.write_predictions(truth, probabilities, names, run_folder)
     text = json.dumps(report, indent=2)
     ka.training.write_text(run_folder / "report.json", text + "\n")
     print(text)

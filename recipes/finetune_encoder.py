@@ -1,12 +1,16 @@
-"""Trains an encoder to name texts or their words, from a pretrained one or its shape alone.
+"""Trains an encoder to name texts or their words, or to find answers in them.
 
     python recipes/finetune_encoder.py --initial runs/encoder --data my.tsv --validation-data b.tsv
     python recipes/finetune_encoder.py --initial bert_folder --task tag --data my.tsv ...
+    python recipes/finetune_encoder.py --initial bert_folder --task answer --data my.tsv ...
     python recipes/finetune_encoder.py --initial runs/encoder --from-scratch --data my.tsv ...
 
 --initial is a run folder of pretrain_encoder.py, or a Hugging Face folder with its vocabulary. To
 classify, a line is a label, a tab and a text; to tag, a word, a tab and its label, with an empty
 line after each text. The report has accuracy, F1 and the calibration error of the validation data.
+To answer, a line is a question, an answer and a text that holds it, with tabs between; where the
+answer stands in it more than once, the characters before the right place may follow, after another
+tab. A long text is read in windows. The report has exact match and F1 (Rajpurkar et al. 2016).
 The backend is the environment variable KERAS_BACKEND: tensorflow (default), jax or torch. The same
 command on an unfinished run folder goes on where it stood; on a finished one it prints the report.
 """
@@ -19,14 +23,16 @@ from typing import Literal
 import keras
 import numpy as np
 from export_model import export_model
-from parts import class_report
-from parts.encoder import dataset_of, input_names
+from parts.answered_questions import Answered
+from parts.encoder import dataset_of, input_names, separators_between
 from parts.encoder_tuning import EncoderTuningSettings, tune
-from parts.labelled_texts import KINDS
+from parts.labelled_texts import Classified, Tagged
 from parts.training_run import command, fit, make_model, save_model
 
 import keras_arch as ka
 from keras_arch.objectives.crossentropy import IGNORED
+
+KINDS = {"classify": Classified, "tag": Tagged, "answer": Answered}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,68 +40,92 @@ class Settings(EncoderTuningSettings):
     """Settings of a fine-tuning."""
 
     run_folder: pathlib.Path = pathlib.Path("runs/classes")  # Where everything goes
-    task: Literal["classify", "tag"] = "classify"  # Name texts, or their words
+    task: Literal["classify", "tag", "answer"] = "classify"  # Name texts, or words, or find answers
+
+    def check(self, strategy):
+        """Raises ValueError for settings that cannot be trained with."""
+        super().check(strategy)
+        if self.task != "answer":
+            return
+        if self.room < 1:
+            raise ValueError(
+                "context must be longer for a question and a text to have room; received "
+                f"context={self.context}."
+            )
+        if self.label_smoothing:
+            raise ValueError(
+                "label_smoothing must be 0 for answers: most tokens have no chance; received "
+                f"label_smoothing={self.label_smoothing}."
+            )
 
     @property
     def kind(self):
-        """The kind of labelled texts."""
+        """The kind of texts."""
         return KINDS[self.task]
 
     @functools.cached_property
     def splits(self):
-        """`(texts, labels)` to train on, and to evaluate on."""
+        """What to train on, and to evaluate on, as it was read."""
         found = [*map(self.kind.read, self.files)]
-        unknown = {label for row in found[1][1] for label in row} - {*self.names_in(found[0])}
+        unknown = {*self.kind.names(found[1])} - {*self.kind.names(found[0])}
         if unknown:
             raise ValueError(
                 f"validation_data must have labels of data; received {sorted(unknown)[0]!r} too."
             )
         return found
 
-    @staticmethod
-    def names_in(split):
-        """Returns the labels of texts, sorted."""
-        return sorted({label for row in split[1] for label in row})
+    @functools.cached_property
+    def examples(self):
+        """Of both splits what becomes a row, and its target, two lists."""
+        return [self.kind.examples(split, self) for split in self.splits]
 
     @property
     def labels(self):
         """The names of the classes."""
-        return self.names_in(self.splits[0])
+        return self.kind.names(self.splits[0])
+
+    @property
+    def between(self):
+        """Separators between a question and its text."""
+        return separators_between(self.start.config)
+
+    @property
+    def room(self):
+        """The tokens that the longest question, half of the context, leaves for a text."""
+        return self.context - self.context // 2 - 2 - self.between
 
     def build(self, config):
         """Returns a new model, with the head of the task."""
         return self.kind.head(super().build(config), len(self.labels), self.dropout)
 
-    def draw(self, split, order):
+    def draw(self, examples, order):
         """Returns the function of a step to its batch: inputs, targets and weights.
 
         Args:
-            split: `(texts, labels)`.
-            order: Function of numbers `[batch_size]` to those of texts; -1: none.
+            examples: What becomes a row, and its target, two lists.
+            order: Function of numbers `[batch_size]` to those of examples; -1: none.
         """
-        names, numbers = input_names(self.start.config), {x: i for i, x in enumerate(self.labels)}
-        tokenizer, length = self.start.tokenizer, self.context
-        texts = [self.kind.encode(tokenizer, text, length) for text in split[0]]
-        labels = [[numbers[label] for label in row] for row in split[1]]
+        tokenizer, names = self.start.tokenizer, input_names(self.start.config)
 
         def batch(step):
             places = order(np.arange(self.batch_size) + step * self.batch_size)
-            chosen = [[rows[i] for i in places] for rows in (texts, labels)]
-            inputs, targets = self.kind.rows(tokenizer, *chosen, length, names)
+            chosen = [[values[i] for i in places] for values in examples]
+            inputs, targets = self.kind.rows(tokenizer, *chosen, self.context, names)
             real = (places >= 0).reshape([-1] + [1] * (targets.ndim - 1))
             return inputs, targets, real & (targets != IGNORED)
 
         return batch
 
     def batches(self, start_step):
-        """Returns the batches to train on: each text once an epoch, in another order each time."""
-        order = self.shuffled(len(self.splits[0][0]))
-        return dataset_of(self.draw(self.splits[0], order), start_step)
+        """Returns the batches to train on: each row once an epoch, in another order each time."""
+        train = self.examples[0]
+        return dataset_of(self.draw(train, self.shuffled(len(train[0]))), start_step)
 
     def validation(self):
         """Returns the function of a step to its batch to evaluate on, and how many there are."""
-        count = len(self.splits[1][0])
-        draw = self.draw(self.splits[1], lambda places: np.where(places < count, places, -1))
+        held = self.examples[1]
+        count = len(held[0])
+        draw = self.draw(held, lambda places: np.where(places < count, places, -1))
         return draw, -(-count // self.batch_size)
 
     def describe(self):
@@ -121,11 +151,12 @@ def run(settings, strategy, folder):
     if not strategy.chief:
         return None
     tokenizer.save(folder / "tokenizer")
-    ka.training.write_text(folder / "labels.txt", "\n".join(settings.labels) + "\n")
+    if settings.labels:
+        ka.training.write_text(folder / "labels.txt", "\n".join(settings.labels) + "\n")
     save_model(model, progress, folder)
-    truth, probabilities = predict(model, map(draw, range(steps)))
-    class_report.write_plots(truth, probabilities, settings.labels, folder.path)
-    export_model(folder.path)
+    truth, logits = predict(model, map(draw, range(steps)))
+    figures = settings.kind.report(settings, truth, logits, folder)
+    export_model(folder.path, between=settings.between)
     return ka.training.write_report(
         folder / "report.json",
         model,
@@ -137,19 +168,17 @@ def run(settings, strategy, folder):
         tokens_per_step=settings.batch_size * settings.context,
         replicas=strategy.replicas,
         corpus=folder.settings["corpus"],
-        **class_report.figures(truth, probabilities, settings.labels),
+        **figures,
     )
 
 
 def predict(model, batches):
-    """Returns of all that is to be told the true class, int `[n]`, and probabilities `[n, C]`."""
+    """Returns of all that is to be told the true class, int `[n]`, and logits `[n, C]`."""
     truth, logits = [], []
     for inputs, targets, weights in batches:
         logits.append(model.predict_on_batch(inputs)[weights].astype("float64"))
         truth.append(targets[weights])
-    logits = np.concatenate(logits)
-    chances = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.concatenate(truth), chances / chances.sum(axis=-1, keepdims=True)
+    return np.concatenate(truth), np.concatenate(logits)
 
 
 if __name__ == "__main__":

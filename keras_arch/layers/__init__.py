@@ -1,6 +1,7 @@
 """Layers: one concept a file, written with `keras.ops` only."""
 
 from keras_arch.layers.activations import gelu_tanh, get_activation
+from keras_arch.layers.adapter import Adapter
 from keras_arch.layers.add_bias import AddBias
 from keras_arch.layers.additive_attention import AdditiveAttention
 from keras_arch.layers.attention_decoder import AttentionDecoder

@@ -17,19 +17,24 @@ class Residual(Part):
         sublayer: A layer from float `[B, T, D]` (and more arguments) to float `[B, T, D]`.
         norm: A norm layer over D.
         dropout: Rate of dropped outputs of the sublayer.
+        adapter: Optional layer from float `[B, T, D]` to the same, between dropout and the sum; an
+            `Adapter` (Houlsby et al. 2019, figure 2).
     """
 
-    def __init__(self, sublayer, norm, dropout=0.0, **kwargs):
+    def __init__(self, sublayer, norm, dropout=0.0, adapter=None, **kwargs):
         super().__init__(**kwargs)
         check_rate(dropout=dropout)
         self.sublayer = sublayer
         self.norm = norm
         self.dropout = dropout
+        self.adapter = adapter
         self.drop = Dropout(dropout, dtype=self.dtype_policy, name="drop")
 
     def build(self, x_shape):
         self.norm.build(x_shape)
         self.sublayer.build(x_shape)
+        if self.adapter is not None:
+            self.adapter.build(x_shape)
 
     def call(self, x, *args, **kwargs):
         return self.leave(x, self.sublayer(self.enter(x), *args, **kwargs))
@@ -55,6 +60,11 @@ class Residual(Part):
             y = self.sublayer(self.enter(x), *args, **kwargs)
         return self.leave(x, y), state
 
+    def added(self, y):
+        """Returns what is added to the stream: `y` after dropout and the adapter."""
+        y = self.drop(y)
+        return y if self.adapter is None else self.adapter(y)
+
     @property
     def _decodes(self):
         return hasattr(self.sublayer, "step")
@@ -70,7 +80,7 @@ class PreNorm(Residual):
 
     def leave(self, x, y):
         """Returns the stream after the sublayer's output `y`."""
-        return x + self.drop(y)
+        return x + self.added(y)
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
@@ -83,7 +93,7 @@ class PostNorm(Residual):
 
     def leave(self, x, y):
         """Returns the stream after the sublayer's output `y`."""
-        return self.norm(x + self.drop(y))
+        return self.norm(x + self.added(y))
 
 
 @keras.saving.register_keras_serializable(package="keras_arch")
@@ -94,11 +104,11 @@ class SandwichNorm(Residual):
         sublayer: As in `Residual`.
         norm: The norm before the sublayer.
         output_norm: The norm after it.
-        dropout: As in `Residual`.
+        dropout: As in `Residual`; so is the adapter.
     """
 
-    def __init__(self, sublayer, norm, output_norm, dropout=0.0, **kwargs):
-        super().__init__(sublayer, norm, dropout, **kwargs)
+    def __init__(self, sublayer, norm, output_norm, dropout=0.0, adapter=None, **kwargs):
+        super().__init__(sublayer, norm, dropout, adapter, **kwargs)
         self.output_norm = output_norm
 
     def build(self, x_shape):
@@ -111,4 +121,4 @@ class SandwichNorm(Residual):
 
     def leave(self, x, y):
         """Returns the stream after the sublayer's output `y`."""
-        return x + self.drop(self.output_norm(y))
+        return x + self.added(self.output_norm(y))

@@ -1,5 +1,6 @@
 """Models: functions from a config to a plain functional `keras.Model`."""
 
+from keras_arch.models.adapters import add_adapters
 from keras_arch.models.attention_seq2seq import AttentionSeq2SeqConfig, attention_seq2seq
 from keras_arch.models.bart import BARTConfig, bart
 from keras_arch.models.bert import BERTConfig, bert
@@ -16,9 +17,10 @@ from keras_arch.models.encoder_heads import (
     token_vectors,
     with_pooler,
 )
+from keras_arch.models.freezing import freeze, load_trained, save_trained
 from keras_arch.models.gpt2 import GPT2Config, gpt2
 from keras_arch.models.llama import LlamaConfig, llama
-from keras_arch.models.low_rank import add_lora, freeze, merge_lora
+from keras_arch.models.low_rank import add_lora, merge_lora
 from keras_arch.models.marian import MarianConfig, marian
 from keras_arch.models.masked_lm import bert_pretraining, masked_lm
 from keras_arch.models.multiple_choice import multiple_choice

@@ -1,37 +1,11 @@
-"""Tuning a trained model by few weights: what is frozen, and updates of low rank to its matrices.
-
-Both work on a model in place, before it is compiled; a variable's path says where it belongs, such
-as "block_0/attention/query_key_value/kernel".
-"""
-
-import fnmatch
+"""Tuning a trained model by updates of low rank to its matrices."""
 
 import keras
 
 from keras_arch.checks import check_positive, check_positive_number
 from keras_arch.layers.part import layers_within
-
-
-def freeze(model, *patterns):
-    """Takes the variables whose paths match from those that `fit` trains.
-
-    `compile` the model afterwards. A file of the model does not say what is frozen.
-
-    Args:
-        model: A built model.
-        patterns: Of `fnmatch`, each of a whole path: "*embedding*", "block_[0-3]/*", or "*" for
-            all.
-
-    Returns:
-        The paths that match, in the order of `model.variables`.
-
-    Raises:
-        ValueError: If a pattern matches no variable.
-    """
-    found = _matching({v.path: v for v in model.variables}, patterns, "variables")
-    for variable in found.values():
-        variable.trainable = False
-    return list(found)
+from keras_arch.models.freezing import freeze, matching
+from keras_arch.models.rebuild import rebuilt
 
 
 def add_lora(model, rank, patterns=("*query*", "*key*"), alpha=None):
@@ -41,7 +15,8 @@ def add_lora(model, rank, patterns=("*query*", "*key*"), alpha=None):
     B begins at zero, so that the outputs stay what they are. `compile` the model afterwards. To
     train a new head as well, set `trainable` of its variables. A `.keras` file holds the sums
     `W + alpha / rank * A B`, as Keras writes it: load it with `compile=False`, for the optimizer's
-    state in it is that of the updates.
+    state in it is that of the updates. A sum in an int8 matrix is rounded again; `save_trained`
+    keeps the updates themselves.
 
     Args:
         model: A built model, not quantised by GPTQ.
@@ -63,9 +38,9 @@ def add_lora(model, rank, patterns=("*query*", "*key*"), alpha=None):
     if alpha is not None:
         check_positive_number(alpha=alpha)
     layers = {layer.path: layer for layer in _leaves(model) if hasattr(layer, "enable_lora")}
-    if any(map(_has_update, layers.values())):
+    if updates_of(model):
         raise ValueError(f"the model {model.name!r} has updates of low rank already; merge them.")
-    found = _matching(layers, patterns, "layers that can have an update")
+    found = matching(layers, patterns, "layers that can have an update")
     freeze(model, "*")
     for layer in found.values():
         layer.enable_lora(rank, lora_alpha=alpha)
@@ -84,7 +59,7 @@ def merge_lora(model):
         ValueError: If the model has no updates, or matrices that have are quantised; or if two of
             its variables have one path.
     """
-    updated = {layer.path: layer for layer in _leaves(model) if _has_update(layer)}
+    updated = updates_of(model)
     if not updated:
         raise ValueError(f"the model {model.name!r} has no updates of low rank to merge.")
     quantised = [path for path, layer in updated.items() if layer.quantization_mode is not None]
@@ -93,12 +68,7 @@ def merge_lora(model):
             "a quantised matrix cannot hold its update; merge before model.quantize; received "
             f"{', '.join(quantised)}."
         )
-    values = {variable.path: variable for variable in model.variables}
-    if len(values) < len(model.variables):
-        raise ValueError(f"the variables of {model.name!r} must have paths of their own.")
-    merged = type(model).from_config(_without_updates(model.get_config()))
-    for variable in merged.variables:
-        variable.assign(values[variable.path])
+    merged = rebuilt(model, _without_updates(model.get_config()))
     for layer in _leaves(merged):
         if layer.path in updated:
             store = {}
@@ -107,8 +77,9 @@ def merge_lora(model):
     return merged
 
 
-def _has_update(layer):
-    return getattr(layer, "lora_enabled", False)
+def updates_of(model):
+    """Returns the layers that have an update, by path."""
+    return {x.path: x for x in _leaves(model) if getattr(x, "lora_enabled", False)}
 
 
 def _without_updates(value):
@@ -128,17 +99,3 @@ def _leaves(model):
         else:
             yield layer
             yield from (inner for _, inner in layers_within(layer))
-
-
-def _matching(named, patterns, kind):
-    """Returns those whose names match a pattern, each of which must match one."""
-    found = set()
-    for pattern in patterns:
-        names = fnmatch.filter(named, pattern)
-        if not names:
-            raise ValueError(
-                f"patterns must each match {kind}; received {pattern!r}, which matches none of "
-                f"{', '.join(list(named)[:8])}{', ...' if len(named) > 8 else ''}."
-            )
-        found.update(names)
-    return {name: value for name, value in named.items() if name in found}

@@ -86,19 +86,27 @@ def figures(truth, probabilities, labels):
     }
 
 
-def write_plots(truth, probabilities, labels, folder):
-    """Writes the plots, and `predictions.tsv`: each true class, and what was found instead."""
+def write_predictions(truth, probabilities, labels, folder):
+    """Writes the plots, and `predictions.tsv`: each true class, and what was found instead.
+
+    Args:
+        truth: As for `figures`; so are the others.
+        probabilities: float `[n, C]`.
+        labels: Names of the C classes.
+        folder: The run folder.
+    """
     found, best = probabilities.argmax(axis=-1), probabilities.max(axis=-1)
-    counts = confusion(truth, found, len(labels))
-    plot_confusion(counts, labels, folder / "confusion.png")
+    plot_confusion(confusion(truth, found, len(labels)), labels, folder / "confusion.png")
     plot_reliability(best, found == truth, folder / "reliability.png")
+    rows = [(labels[i], labels[k], f"{p:.6f}") for i, k, p in zip(truth, found, best, strict=True)]
+    write_table(folder / "predictions.tsv", ["true", "found", "probability"], rows)
+
+
+def write_table(path, header, rows):
+    """Writes rows of strings with tabs between."""
     content = io.StringIO()
-    writer = csv.writer(content, delimiter="\t", lineterminator="\n")
-    writer.writerow(["true", "found", "probability"])
-    writer.writerows(
-        (labels[i], labels[k], f"{p:.6f}") for i, k, p in zip(truth, found, best, strict=True)
-    )
-    ka.training.write_text(folder / "predictions.tsv", content.getvalue())
+    csv.writer(content, delimiter="\t", lineterminator="\n").writerows([header, *rows])
+    ka.training.write_text(path, content.getvalue())
 
 
 def plot_confusion(counts, labels, path):

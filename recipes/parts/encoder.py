@@ -64,6 +64,11 @@ def input_names(config):
     return ("token_ids", "valid", "type_ids") if has_types else ("token_ids", "valid")
 
 
+def separators_between(config):
+    """Returns how many separators stand between two texts in a row of a config's encoder."""
+    return 2 if isinstance(config, ka.models.RoBERTaConfig) else 1
+
+
 def dataset_of(make, start_step=0, steps=None):
     """Returns batches as a dataset: from a step on without end, or a number of them.
 

@@ -12,7 +12,7 @@ import keras_arch as ka
 from keras_arch.checks import check_positive, check_rate
 
 #: Layers that begin anew.
-NEW = ("pooler", "classes")
+NEW = ("pooler", "classes", "span_scores")
 
 
 @dataclasses.dataclass(frozen=True)

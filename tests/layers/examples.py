@@ -83,6 +83,7 @@ def decoder_block(**options):
 
 
 EXAMPLES = {
+    "Adapter": (lambda **o: layers.Adapter(3, "gelu_tanh", "he_normal", **o), (rows.inputs(),)),
     "AddBias": (lambda **o: layers.AddBias(**o), (rows.inputs(),)),
     "AdditiveAttention": (
         lambda **o: layers.AdditiveAttention(7, True, True, True, "he_normal", **o),
@@ -166,7 +167,10 @@ EXAMPLES = {
         ATTENTION_INPUTS,
     ),
     "PostNorm": (lambda **o: layers.PostNorm(attention(), norm(), 0.2, **o), ATTENTION_INPUTS),
-    "PreNorm": (lambda **o: layers.PreNorm(feedforward(), norm(), 0.2, **o), (rows.inputs(),)),
+    "PreNorm": (
+        lambda **o: layers.PreNorm(feedforward(), norm(), 0.2, layers.Adapter(3), **o),
+        (rows.inputs(),),
+    ),
     "PutTokens": (
         lambda **o: layers.PutTokens(**o),
         (TOKEN_IDS, rows.POSITIONS[:, 3:], TOKEN_IDS[:, :3]),

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_arch.layers import PostNorm, PreNorm, Rotary, SandwichNorm, SelfAttention
+from keras_arch.layers import Adapter, PostNorm, PreNorm, Rotary, SandwichNorm, SelfAttention
 from tests.layers import oracle, rows
 from tests.references import residual as reference
 
@@ -25,7 +25,8 @@ def built(layer):
 
 
 def norms(layer):
-    return [oracle.norm(part) for part in layer.parts() if part is not layer.sublayer]
+    others = (layer.sublayer, layer.adapter)
+    return [oracle.norm(part) for part in layer.parts() if part not in others]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,9 +38,9 @@ def test_equals_the_reference_around_a_matrix(kind):
     np.testing.assert_allclose(rows.run(layer, x), expected, atol=2e-5)
 
 
-def around_attention(kind):
+def around_attention(kind, **options):
     attention = SelfAttention(4, 4, 2, rotary=Rotary(), window=3)
-    return built(kind(attention, *parts(kind)))
+    return built(kind(attention, *parts(kind), **options))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,6 +54,21 @@ def test_hands_arguments_through_and_steps(kind):
     for chunks in rows.CHUNKS:
         outputs = rows.step_through(layer, chunks, x, *arguments, segment_ids=rows.SEGMENTS)
         np.testing.assert_allclose(np.concatenate(outputs, axis=1), found, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_adapter_stands_right_before_the_sum(kind):
+    layer, x = around_attention(kind, adapter=Adapter(3)), rows.inputs()
+    arguments = (rows.POSITIONS, rows.VALID)
+    branch = rows.run(layer.sublayer, rows.run(layer.enter, x), *arguments)
+    if kind is SandwichNorm:
+        branch = rows.run(layer.output_norm, branch)
+    summed = x + rows.run(layer.adapter, branch)
+    expected = rows.run(layer.norm, summed) if kind is PostNorm else summed
+    found = rows.run(layer, x, *arguments)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    outputs = rows.step_through(layer, (1, 2, 3), x, *arguments)
+    np.testing.assert_allclose(np.concatenate(outputs, axis=1), found, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,6 +17,12 @@ from tests.recipes.encoders import PIECES, config, pretrained, small, values
 
 PROJECT = pathlib.Path(__file__).parents[2]
 LINES = ["ham\tthe cat sleeps", "spam\ta red dog", "ham\tcats", "spam\tred red", "ham\tthe dog"]
+QUESTIONS = [
+    "the red\tcats\ta red dog the cats sleep a dog",
+    "a dog\tred dog\tred dog the cat red dog\t16",
+    "cats sleep\tthe dog\tthe dog",
+    "the cat the red dog the cats\ta\tsleep a",
+]
 WORDS = "the\tO\nred\tCOLOUR\ncats\tO\n\na\tO\nredder\tCOLOUR\ndog\tO\n"
 
 
@@ -24,20 +30,15 @@ WORDS = "the\tO\nred\tCOLOUR\ncats\tO\n\na\tO\nredder\tCOLOUR\ndog\tO\n"
 def recipe(monkeypatch):
     """The recipe; the export, tested elsewhere, is noted down instead."""
     monkeypatch.syspath_prepend(str(PROJECT / "recipes"))
-    names = (
-        "finetune_encoder",
-        "parts.initial_encoder",
-        "parts.labelled_texts",
-        "parts.training_run",
-    )
-    module, initial, texts, run = map(importlib.import_module, names)
+    names = ("finetune_encoder", "parts.initial_encoder", "parts.training_run")
+    module, initial, run = map(importlib.import_module, names)
     exports = []
-    monkeypatch.setattr(module, "export_model", exports.append)
+    monkeypatch.setattr(module, "export_model", lambda *paths, between: exports.extend(paths))
     return types.SimpleNamespace(
         main=module.main,
         Settings=module.Settings,
         read_initial=initial.read_initial,
-        kinds=texts.KINDS,
+        kinds=module.KINDS,
         make_model=run.make_model,
         exports=exports,
     )
@@ -45,7 +46,7 @@ def recipe(monkeypatch):
 
 def settings(recipe, tmp_path, **changes):
     files = {"train.tsv": "\n".join(LINES * 2), "validation.tsv": "\n".join(LINES)}
-    files["words.tsv"] = WORDS
+    files |= {"words.tsv": WORDS, "questions.tsv": "\n".join(QUESTIONS)}
     for name, text in files.items():
         (tmp_path / name).write_text(text + "\n")
     return recipe.Settings(**(small(tmp_path) | changes))
@@ -96,6 +97,52 @@ def test_classes_from_a_pretrained_encoder(recipe, tmp_path, encoder):
     assert recipe.exports == [folder]
     with pytest.raises(ValueError, match="started with from_scratch=False"):
         recipe.main(dataclasses.replace(asked, from_scratch=True))
+
+
+@pytest.mark.once
+def test_answers_are_found_in_windows_of_texts(recipe, tmp_path, encoder):
+    rates = {"learning_rate": 1e-30, "weight_decay": 0.0}
+    asked = settings(recipe, tmp_path, task="answer", context=12, **rates)
+    file = str(tmp_path / "questions.tsv")
+    recipe.main(dataclasses.replace(asked, data=file, validation_data=file))
+    folder = tmp_path / "run"
+    report = json.loads((folder / "report.json").read_text())
+    model = keras.saving.load_model(folder / "model.keras", compile=False)
+    tokenizer = ka.text.load_tokenizer(folder / "tokenizer")
+    nats, found, count = [], [], 0
+    # The tokens of the answers, counted by hand: "a red dog the cat ##s sleep a dog".
+    for line, answer in zip(QUESTIONS, [(4, 5), (4, 5), (0, 1), (1, 1)], strict=True):
+        question, _, text = line.split("\t")[:3]
+        rows, places, labels = ka.objectives.answer_windows(
+            tokenizer.encode(question)[:6],
+            tokenizer.encode(text),
+            answer,
+            length=12,
+            stride=1,  # The longest question leaves 3 tokens.
+            classification_id=2,
+            separator_id=3,
+        )
+        logits = keras.ops.convert_to_numpy(model(rows)).astype("float64")
+        best = ka.objectives.best_answer(logits, places)
+        tokens = tokenizer.encode(text)[best.first : best.last + 1]
+        found.append([tokenizer.decode(tokens), best.score])
+        chances = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+        nats += [*-np.log(np.take_along_axis(chances, labels[..., None], -1).ravel())]
+        count += 2 * len(rows["token_ids"])
+    assert report["validation_tokens"] == count
+    assert report["validation_loss"] == pytest.approx(np.mean(nats), rel=1e-4)
+    with open(folder / "predictions.tsv", newline="") as file:
+        header, *table = csv.reader(file, delimiter="\t")
+    assert header == ["question", "true", "found", "score", "exact_match", "f1"]
+    assert [row[:2] for row in table] == [line.split("\t")[:2] for line in QUESTIONS]
+    assert [row[2] for row in table] == [text for text, _ in found]
+    assert [float(row[3]) for row in table] == pytest.approx([x for _, x in found], abs=1e-4)
+    for name, column in (("exact_match", 4), ("f1", 5)):
+        mean = 100 * np.mean([float(row[column]) for row in table])
+        assert report[name] == pytest.approx(mean, abs=1e-3)
+    assert report["questions"] == 4
+    assert not (folder / "labels.txt").exists()
+    assert recipe.exports == [folder]
 
 
 @pytest.mark.once
@@ -196,6 +243,9 @@ def test_a_hugging_face_folder_to_begin_with(recipe, tmp_path, make):
         ({"accumulate": 2}, "accumulate=2, batch_size=3"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"dropout": 1.0}, "dropout=1.0"),
+        ({"task": "answer", "context": 6}, "context must be longer .* context=6"),
+        ({"task": "answer", "label_smoothing": 0.1}, "label_smoothing=0.1"),
+        ({"task": "answer"}, r"train.tsv must have a question, .* received \['ham', .* on line 1"),
     ],
 )
 def test_bad_settings_are_named_before_anything_is_written(

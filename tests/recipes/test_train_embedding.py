@@ -3,6 +3,7 @@
 import importlib
 import json
 import pathlib
+import shutil
 import types
 
 import keras
@@ -68,6 +69,96 @@ def test_vectors_from_a_pretrained_encoder(recipe, tmp_path):
     assert recipe.exports == [folder]
 
 
+def embedded(model, asked, texts):
+    return keras.ops.convert_to_numpy(model(asked.rows(texts))).astype("float64")
+
+
+@pytest.mark.once
+def test_hard_negatives_are_those_of_the_encoder_as_it_is(recipe, tmp_path, monkeypatch):
+    pretrained(tmp_path / "initial")
+    numbers = {"negatives": 2, "negatives_from": 3, "learning_rate": 0.05}
+    numbers |= {"steps": 4, "refresh_every": 2, "evaluate_every": 1, "dropout": 0.1}
+    asked = settings(recipe, tmp_path, **numbers)
+    sources, targets = zip(*(line.split("\t") for line in LINES * 2), strict=True)
+    mine, mined = recipe.module.Settings.mine, []
+
+    def spied(self, model):
+        # Exact search: all cosines, the text's own left out.
+        queries, documents = (embedded(model, asked, texts) for texts in (sources, targets[:4]))
+        cosines = queries @ documents.T
+        cosines[np.arange(8), np.arange(8) % 4] = -np.inf
+        expected = np.argsort(-cosines, axis=1)[:, :3]
+        found = mine(self, model)
+        assert found.tolist() == expected.tolist()
+        mined.append(values(model))
+        return found
+
+    monkeypatch.setattr(recipe.module.Settings, "mine", spied)
+    recipe.module.main(asked)
+    folder = tmp_path / "run"
+    names = sorted(path.name for path in folder.glob("*.npy"))
+    assert names == ["negatives-00000000.npy", "negatives-00000002.npy"]
+    assert len(mined) == 2
+    changed = [path for path in mined[0] if not np.array_equal(mined[0][path], mined[1][path])]
+    assert changed
+    report = json.loads((folder / "report.json").read_text())
+    model = keras.saving.load_model(folder / "model.keras", compile=False)
+
+    # The three of the validation texts that fill a batch, each with two more that are wrong.
+    (batch,) = asked.validation()
+    inputs = {name: value.numpy() for name, value in batch[0].items()}
+    first, second, wrong = (
+        keras.ops.convert_to_numpy(
+            model(
+                {
+                    name.removeprefix(f"{kind}_"): value.reshape(-1, 8)
+                    for name, value in inputs.items()
+                    if name.startswith(kind)
+                }
+            )
+        )
+        for kind in ("first", "second", "negative")
+    )
+    own = np.einsum("bd,bnd->bn", first, wrong.reshape(3, 2, -1))
+    logits = 20 * np.concatenate([first @ second.T, own], axis=1).astype("float64")
+    nats = np.log(np.exp(logits).sum(-1)) - np.diag(logits)
+    assert report["validation_loss"] == pytest.approx(nats.mean(), rel=1e-4)
+
+    # A run that was killed between two searches goes on to the same weights.
+    ended = values(model)
+    (folder / "report.json").unlink()
+    (folder / "model.keras").unlink()
+    shutil.rmtree(folder / "checkpoints" / "step-00000004")
+    assert (folder / "checkpoints" / "step-00000003").exists()
+    recipe.module.main(asked)
+    assert len(mined) == 2
+    again = values(keras.saving.load_model(folder / "model.keras", compile=False))
+    for path, value in ended.items():
+        np.testing.assert_array_equal(again[path], value, err_msg=path)
+
+
+@pytest.mark.once
+def test_a_batch_has_some_of_the_table(recipe, tmp_path):
+    pretrained(tmp_path / "initial")
+    asked = settings(recipe, tmp_path, negatives=2, negatives_from=3)
+    texts = asked.paired[0].texts
+    assert texts == [line.split("\t")[1] for line in LINES]
+    table = np.array([[i for i in range(4) if i != own % 4] for own in range(8)])
+    draw = asked.draw(0, lambda places: places % 8, table)
+    number = {row.tobytes(): i for i, row in enumerate(asked.rows(texts)["token_ids"])}
+    seen = set()
+    for step in range(8):
+        rows = draw(step)[0]["negative_token_ids"]
+        assert rows.shape == (3, 2, 8)
+        for place, row in zip((np.arange(3) + 3 * step) % 8, rows, strict=True):
+            found = [number[ids.tobytes()] for ids in row]
+            assert len({*found} & {*table[place]}) == 2
+            seen |= {(place % 4, i) for i in found}
+    assert len(seen) == 12
+    again = asked.draw(0, lambda places: places % 8, table)(7)[0]["negative_token_ids"]
+    np.testing.assert_array_equal(again, rows)
+
+
 @pytest.mark.once
 def test_retrieval_by_hand(recipe):
     queries = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
@@ -94,6 +185,13 @@ def test_retrieval_by_hand(recipe):
         ({"batch_size": 1}, "batch_size=1"),
         ({"batch_size": 4, "accumulate": 2}, "accumulate=2"),
         ({"batch_size": 5}, r"validation.tsv must hold a batch of pairs; received 4, batch_size=5"),
+        ({"negatives": -1}, "negatives=-1"),
+        ({"negatives": 2, "negatives_from": 1}, "negatives=2, negatives_from=1"),
+        (
+            {"negatives": 2, "refresh_every": 3, "evaluate_every": 2, "steps": 4},
+            "refresh_every=3, evaluate_every=2",
+        ),
+        ({"negatives": 2}, "train.tsv .* negatives_from=100, and one text that has 3"),
     ],
 )
 def test_bad_settings_are_named_before_anything_is_written(recipe, tmp_path, changes, message):

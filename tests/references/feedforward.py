@@ -35,3 +35,8 @@ def gated_feedforward(
 ):
     """`(activation(x gate + b) * (x value + c)) down + d`. Shazeer 2020, section 2."""
     return (activation(x @ gate + gate_bias) * (x @ value + value_bias)) @ down + down_bias
+
+
+def adapter(h, norm, down, up, activation, down_bias=0.0, up_bias=0.0):
+    """`h + activation(norm(h) down + b) up + c`. Houlsby et al. 2019, section 2.1."""
+    return h + feedforward(norm(h), down, up, activation, down_bias, up_bias)
