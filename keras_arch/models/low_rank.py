@@ -1,6 +1,7 @@
 """Tuning a trained model by updates of low rank to its matrices."""
 
 import keras
+from keras import ops
 
 from keras_arch.checks import check_positive, check_positive_number
 from keras_arch.layers.part import layers_within
@@ -73,7 +74,7 @@ def merge_lora(model):
         if layer.path in updated:
             store = {}
             updated[layer.path].save_own_variables(store)  # the sums
-            layer.load_own_variables(store)
+            layer.load_own_variables({name: ops.copy(value) for name, value in store.items()})
     return merged
 
 

@@ -1,5 +1,7 @@
 """A functional model built again, with the same weights in other layers."""
 
+from keras import ops
+
 
 def rebuilt(model, config):
     """Returns the model of another config, with the values of all variables that both have.
@@ -17,5 +19,6 @@ def rebuilt(model, config):
     again = type(model).from_config(config)
     for variable in again.variables:
         if variable.path in values:
-            variable.assign(values[variable.path])
+            # JAX gives a trained model's buffers away: they may not be another model's, too.
+            variable.assign(ops.copy(values[variable.path]))
     return again

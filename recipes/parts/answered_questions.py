@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from parts.answer_report import exact_match, f1
-from parts.class_report import write_table
+from parts.table import write_table
 
 import keras_arch as ka
 from keras_arch.text.pairs import read_lines

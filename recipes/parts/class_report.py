@@ -1,11 +1,9 @@
 """How well classes are told: accuracy, F1 and calibration, as numbers and as plots."""
 
-import csv
-import io
-
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from parts.table import write_table
 
 import keras_arch as ka
 
@@ -100,13 +98,6 @@ def write_predictions(truth, probabilities, labels, folder):
     plot_reliability(best, found == truth, folder / "reliability.png")
     rows = [(labels[i], labels[k], f"{p:.6f}") for i, k, p in zip(truth, found, best, strict=True)]
     write_table(folder / "predictions.tsv", ["true", "found", "probability"], rows)
-
-
-def write_table(path, header, rows):
-    """Writes rows of strings with tabs between."""
-    content = io.StringIO()
-    csv.writer(content, delimiter="\t", lineterminator="\n").writerows([header, *rows])
-    ka.training.write_text(path, content.getvalue())
 
 
 def plot_confusion(counts, labels, path):

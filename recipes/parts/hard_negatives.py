@@ -100,18 +100,26 @@ class PairedTexts:
             count: At most `fewest_wrong`.
             search: `exact_search`, or another. Of less than `count` that it finds some repeat.
         """
-        found = search(queries, documents, count + max(map(len, self.right)))
-        wrong = [
-            [i for i in row if i >= 0 and i not in right][:count]
-            for row, right in zip(found.tolist(), self.right, strict=True)
-        ]
-        return np.array([np.resize(row, count) for row in wrong], "int32")
+        found = search(queries, documents, count + max(map(len, self.right))).tolist()
+        return np.array([np.resize(row, count) for row in self._wrong(found, count)], "int32")
 
     def random(self, count, seed):
         """Returns of each pair the numbers of wrong texts, each once, int `[n, count]`."""
-        random, numbers = np.random.default_rng(seed), np.arange(len(self.texts))
-        wrong = (np.setdiff1d(numbers, [*right]) for right in self.right)
-        return np.array([random.choice(w, count, replace=False) for w in wrong], "int32")
+        random, size = np.random.default_rng(seed), len(self.texts)
+        drawn = (random.choice(size, count + len(right), replace=False) for right in self.right)
+        return np.array(self._wrong(drawn, count), "int32")
+
+    def _wrong(self, rows, count):
+        """Returns of rows of numbers, -1 for none, the first that are wrong; at least one."""
+        wrong = [
+            [i for i in row if i >= 0 and i not in right][:count]
+            for row, right in zip(rows, self.right, strict=True)
+        ]
+        numbers = range(len(self.texts))
+        return [
+            row or [next(i for i in numbers if i not in right)]
+            for row, right in zip(wrong, self.right, strict=True)
+        ]
 
 
 class MinedNegatives:
@@ -152,9 +160,9 @@ def exact_search(queries, documents, count):
         documents: Unit vectors, float `[m, D]`.
         count: At most m.
     """
-    blocks = []
-    for begin in range(0, len(queries), 1024):
-        cosines = queries[begin : begin + 1024] @ documents.T
+    blocks, size = [], max(1, 2**24 // len(documents))  # 64 MiB of cosines
+    for begin in range(0, len(queries), size):
+        cosines = queries[begin : begin + size] @ documents.T
         best = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
         order = np.argsort(-np.take_along_axis(cosines, best, axis=1), axis=1, kind="stable")
         blocks.append(np.take_along_axis(best, order, axis=1))

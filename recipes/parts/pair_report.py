@@ -1,11 +1,10 @@
 """What a model of pairs can do: its predictions, BLEU by length of the source, where it looks."""
 
-import csv
-import io
 import time
 
 import numpy as np
 import sacrebleu
+from parts.table import write_table
 
 import keras_arch as ka
 
@@ -131,8 +130,5 @@ def print_table(figures):
 
 def write_predictions(pairs, predictions, path):
     """Writes a table: a source, its reference and what was found instead, a line."""
-    content = io.StringIO()
-    writer = csv.writer(content, delimiter="\t", lineterminator="\n")
-    writer.writerow(["source", "reference", *predictions])
-    writer.writerows(zip(*pairs, *predictions.values(), strict=True))
-    ka.training.write_text(path, content.getvalue())
+    rows = zip(*pairs, *predictions.values(), strict=True)
+    write_table(path, ["source", "reference", *predictions], rows)

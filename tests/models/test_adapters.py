@@ -58,6 +58,8 @@ def test_adapters_alone_are_trained_and_saved(label, placement, tmp_path):
     assert trained == expected
 
     fresh = values(adapted)
+    kernels = [fresh[path] for path in trained if path.endswith("down/kernel")]
+    assert all(not np.array_equal(kernels[0], kernel) for kernel in kernels[1:])
     train(adapted)
     after, found = logits(adapted, TOKENS), values(adapted)
     assert np.abs(after - before).max() > 1e-2

@@ -40,10 +40,10 @@ def many(parts, rows=1500):
 
 
 def test_the_hardest_are_those_of_a_whole_sort(parts):
-    texts = many(parts)
-    queries, documents = unit(1501, 16, 1), unit(1500, 16, 2)
+    texts = many(parts, rows=4200)  # more than one block of queries
+    queries, documents = unit(4201, 16, 1), unit(4200, 16, 2)
     found = texts.hardest(queries, documents, 20, parts.exact_search)
-    assert found.shape == (1501, 20)
+    assert found.shape == (4201, 20)
     for query, row, right in zip(queries, found, texts.right, strict=True):
         order = np.argsort(-(documents @ query), kind="stable")
         assert row.tolist() == [i for i in order if i not in right][:20]
@@ -61,7 +61,7 @@ def test_what_a_search_does_not_find_repeats(parts):
     texts = parts.PairedTexts(Pairs(["a", "b"], ["one", "two"]))
 
     def search(queries, documents, count):
-        return np.array([[0, 1, -1], [0, 1, -1]])
+        return np.array([[0, 1, -1], [1, -1, -1]])
 
     assert texts.hardest(None, None, 3, search).tolist() == [[1, 1, 1], [0, 0, 0]]
 
