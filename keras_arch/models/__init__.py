@@ -16,6 +16,7 @@ from keras_arch.models.encoder_heads import (
     token_vectors,
 )
 from keras_arch.models.gpt2 import GPT2Config, gpt2
+from keras_arch.models.layout import layout_map
 from keras_arch.models.llama import LlamaConfig, llama
 from keras_arch.models.low_rank import add_lora, freeze, merge_lora
 from keras_arch.models.masked_lm import bert_pretraining, masked_lm
