@@ -10,7 +10,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_its_python_runs_as_it_stands(tmp_path, monkeypatch, capsys):
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 11
+    assert len(blocks) == 12
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in blocks:

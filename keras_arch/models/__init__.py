@@ -19,6 +19,7 @@ from keras_arch.models.encoder_heads import (
 )
 from keras_arch.models.freezing import freeze, load_trained, save_trained
 from keras_arch.models.gpt2 import GPT2Config, gpt2
+from keras_arch.models.layout import layout_map
 from keras_arch.models.llama import LlamaConfig, llama
 from keras_arch.models.low_rank import add_lora, merge_lora
 from keras_arch.models.marian import MarianConfig, marian

@@ -1,35 +1,43 @@
 """What watches a training: loss rows and timing, early stopping, a loss that blew up."""
 
+import itertools
 import math
 import time
 
 import keras
 
+from keras_arch.training.non_finite import (
+    batch_digest,
+    last_checkpoint,
+    spoiled_training,
+    spoiled_weights,
+)
 from keras_arch.training.progress import perplexity
-
-
-class NonFiniteLossError(ArithmeticError):
-    """The training loss became NaN or infinite."""
 
 
 class Recorder(keras.callbacks.Callback):
     """Fills a Progress with log rows and timings, and stops at a loss that is not finite.
 
-    Reading a loss waits for the device, so it is done every `every` updates only. One epoch of
-    `fit` is one evaluation interval; put the Recorder first among the callbacks.
+    One epoch of `fit` is one evaluation interval; put the Recorder first among the callbacks, so
+    that weights whose validation loss is not finite are not saved.
 
     Args:
         progress: the Progress to fill.
         schedule: the optimizer's learning rate schedule.
         every: updates between two log rows.
         micro_batches: batches per update.
-        checkpoints: folder of the last good checkpoint, for the error message.
+        checkpoints: the Checkpoints, for the error message.
+        make_data: function of the updates made that returns the batches from there on; the error
+            message gives the `batch_digest` of the batch at fault.
 
     Raises (from `fit`):
-        NonFiniteLossError: names the updates, the usual causes and `checkpoints`.
+        NonFiniteLossError: names the update, the batch, the usual causes and the last good
+            checkpoint. With `steps_per_execution` it is one of as many batches.
     """
 
-    def __init__(self, progress, schedule, every=25, micro_batches=1, checkpoints=None):
+    def __init__(
+        self, progress, schedule, every=25, micro_batches=1, checkpoints=None, make_data=None
+    ):
         super().__init__()
         if every < 1:
             raise ValueError(f"every must be positive; received every={every}.")
@@ -38,11 +46,13 @@ class Recorder(keras.callbacks.Callback):
         self.every = every
         self.micro_batches = micro_batches
         self.checkpoints = checkpoints
+        self.make_data = make_data
 
     def on_train_begin(self, logs=None):
         self.mark = time.perf_counter()
 
     def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
         self.updates = 0
         self.logged_updates = 0
         self.logged_sum = 0.0
@@ -50,6 +60,8 @@ class Recorder(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.logs = logs
+        if not math.isfinite(logs["loss"]):
+            raise self.spoiled(batch, logs["loss"])
         updates, rest = divmod(batch + 1, self.micro_batches)
         if rest:
             return
@@ -66,7 +78,10 @@ class Recorder(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self.finish_interval()
-        self.progress.step += self.updates
+        step = self.progress.step + self.updates
+        if not math.isfinite(logs.get("val_nats", 0.0)):
+            raise spoiled_weights(logs["val_nats"], step, self.last_checkpoint())
+        self.progress.step = step
         if "val_nats" in logs:
             row = self.progress.rows[-1]
             row["validation_loss"] = float(logs["val_nats"])
@@ -92,14 +107,6 @@ class Recorder(keras.callbacks.Callback):
         """
         total = float(self.logs["loss"]) * self.updates
         step = self.progress.step + self.updates
-        if not math.isfinite(total):
-            raise NonFiniteLossError(
-                f"the training loss became {float(self.logs['loss'])} between step "
-                f"{self.progress.step + self.logged_updates + 1} and step {step}. Usual causes: "
-                "labels outside the vocabulary, a learning rate too high, gradients not clipped, "
-                f"float16. The last checkpoint, after step {self.progress.step}, is in "
-                f"{self.checkpoints}."
-            )
         self.progress.rows.append(
             {
                 "step": step,
@@ -108,6 +115,32 @@ class Recorder(keras.callbacks.Callback):
             }
         )
         self.logged_updates, self.logged_sum = self.updates, total
+
+    def spoiled(self, batch, loss):
+        """Returns the error that names the batch, or those of one execution up to it."""
+        first = batch + 1 - self.model.steps_per_execution
+        steps = [self.progress.step + number // self.micro_batches for number in (first, batch)]
+        return spoiled_training(
+            loss,
+            self.epoch + 1,
+            [step + 1 for step in steps],
+            [first + 1, batch + 1],
+            self.digests(steps[0], first % self.micro_batches, batch - first + 1),
+            self.last_checkpoint(),
+        )
+
+    def digests(self, step, start, count):
+        """Returns those of some batches, from the one that is `start` after `step` updates."""
+        if self.make_data is None:
+            return []
+        return [
+            batch_digest(batch)
+            for batch in itertools.islice(self.make_data(step), start, start + count)
+        ]
+
+    def last_checkpoint(self):
+        """Returns the sentence that says from where to go on."""
+        return last_checkpoint(self.checkpoints, self.progress.step)
 
 
 class EarlyStopping(keras.callbacks.EarlyStopping):

@@ -5,6 +5,7 @@ import tempfile
 
 import keras
 
+from keras_arch.checks import check_positive
 from keras_arch.training.averages import EvaluateAverages, has_averages, keep_averages
 from keras_arch.training.callbacks import EarlyStopping, Recorder
 from keras_arch.training.checkpoints import Checkpoints, SaveCheckpoint
@@ -34,7 +35,9 @@ def fit(
     evaluated and what the model has in the end.
 
     Args:
-        model: compiled with a `TokenNats` named "nats" among its `weighted_metrics`.
+        model: compiled with a `TokenNats` named "nats" among its `weighted_metrics`. With its
+            `steps_per_execution` callbacks come after as many batches: signals wait for them, and
+            log rows for the first end of such a group.
         make_data: function of `start_step` that returns an endless dataset of training batches
             from that update on; `micro_batches` batches each.
         validation: dataset evaluated every `evaluate_every` updates, to its end.
@@ -60,10 +63,11 @@ def fit(
         NonFiniteLossError: the loss became NaN or infinite.
     """
     check_steps(steps, evaluate_every)
+    check_executions(model.steps_per_execution, evaluate_every, micro_batches)
     checkpoints = Checkpoints(folder / "checkpoints", keep)
     progress = checkpoints.restore(model)
     check_restored(progress, steps, evaluate_every)
-    callbacks = [Recorder(progress, schedule, log_every, micro_batches, checkpoints.folder)]
+    callbacks = [Recorder(progress, schedule, log_every, micro_batches, checkpoints, make_data)]
     if keras.backend.backend() == "torch":
         callbacks.append(ReseedTorch(progress))
     if patience:
@@ -107,6 +111,28 @@ def check_steps(steps, evaluate_every):
         raise ValueError(
             "steps must be a positive multiple of evaluate_every; received "
             f"steps={steps}, evaluate_every={evaluate_every}."
+        )
+
+
+def check_executions(steps_per_execution, evaluate_every, micro_batches=1):
+    """Raises ValueError for a `steps_per_execution` of `compile` that `fit` cannot keep.
+
+    Args:
+        steps_per_execution: batches per call of the compiled step.
+        evaluate_every: updates between two evaluations.
+        micro_batches: batches per update.
+    """
+    check_positive(steps_per_execution=steps_per_execution)
+    if evaluate_every * micro_batches % steps_per_execution:
+        raise ValueError(
+            "steps_per_execution must divide the batches between two evaluations, "
+            f"evaluate_every * micro_batches; received steps_per_execution={steps_per_execution}, "
+            f"evaluate_every={evaluate_every}, micro_batches={micro_batches}."
+        )
+    if steps_per_execution > 1 and keras.backend.backend() == "torch":
+        raise ValueError(
+            "steps_per_execution must be 1 on the torch backend, which runs each step by itself; "
+            f"received steps_per_execution={steps_per_execution}."
         )
 
 

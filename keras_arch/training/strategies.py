@@ -86,13 +86,14 @@ class Strategy:
 
         return dataset.map(lambda *batch: tf.nest.map_structure(cast, batch))
 
-    def check(self, batch_size, micro_batches=1, precision="float32"):
+    def check(self, batch_size, micro_batches=1, precision="float32", steps_per_execution=1):
         """Refuses what would fail, or go wrong unseen, later inside `fit`.
 
         Args:
             batch_size: rows of one global batch, over all replicas.
             micro_batches: gradient accumulation steps.
             precision: as for `keras_arch.training.precision`.
+            steps_per_execution: batches per call of the compiled step.
 
         Raises:
             ValueError: names the argument at fault.
@@ -109,6 +110,12 @@ class Strategy:
                 "gradient accumulation does not work with several replicas on TensorFlow; "
                 f"received micro_batches={micro_batches} with {self.replicas} replicas. Use "
                 "strategy 'one' or the JAX backend."
+            )
+        if steps_per_execution > 1:
+            raise ValueError(
+                "steps_per_execution must be 1 with several replicas on TensorFlow, where Keras's "
+                f"loop over the steps fails; received steps_per_execution={steps_per_execution} "
+                f"with {self.replicas} replicas."
             )
         if precision == "float16":
             raise ValueError(

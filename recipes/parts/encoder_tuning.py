@@ -43,7 +43,7 @@ class EncoderTuningSettings(TrainingSettings):
                 "accumulate must divide batch_size; received "
                 f"accumulate={self.accumulate}, batch_size={self.batch_size}."
             )
-        strategy.check(self.batch_size // self.accumulate, self.accumulate, self.precision)
+        self.check_devices(strategy, self.batch_size // self.accumulate)
         for name in ("data", "validation_data"):
             if not pathlib.Path(getattr(self, name)).is_file():
                 raise ValueError(f"{name} must be a file; received {name}={getattr(self, name)!r}.")

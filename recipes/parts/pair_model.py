@@ -30,7 +30,7 @@ class PairModelSettings(TrainingSettings):
     def check(self, strategy):
         """Raises ValueError for settings that cannot be trained with."""
         super().check(strategy)
-        strategy.check(strategy.replicas * self.accumulate, self.accumulate, self.precision)
+        self.check_devices(strategy, strategy.replicas * self.accumulate)
         check_positive(tokens=self.tokens)
         if self.vocabulary_size < 258:
             raise ValueError(

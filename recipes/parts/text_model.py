@@ -34,7 +34,7 @@ class TextModelSettings(TrainingSettings):
                 "accumulate must be positive and divide batch_size; received "
                 f"accumulate={self.accumulate}, batch_size={self.batch_size}."
             )
-        strategy.check(self.batch_size // self.accumulate, self.accumulate, self.precision)
+        self.check_devices(strategy, self.batch_size // self.accumulate)
         super().check(strategy)
         self.check_numbers(strategy.replicas)
         self.config(self.vocabulary_size)

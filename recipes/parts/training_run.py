@@ -25,6 +25,7 @@ class TrainingSettings:
     run_folder: pathlib.Path = pathlib.Path("runs/mine")  # Where everything goes
     overwrite: bool = False  # Remove an earlier run in that folder and start again
     accumulate: int = 1  # Micro-batches per update, to save memory
+    steps_per_execution: int = 1  # Micro-batches per call of the compiled step; 1 on PyTorch
     steps: int = 2000  # Updates
     evaluate_every: int = 250  # Updates between evaluations, each with a checkpoint
     patience: int = 0  # Evaluations without improvement before it stops; 0: never
@@ -45,6 +46,7 @@ class TrainingSettings:
         """Raises ValueError for settings that cannot be trained with."""
         ka.training.check_steps(self.steps, self.evaluate_every)
         check_positive(accumulate=self.accumulate)
+        ka.training.check_executions(self.steps_per_execution, self.evaluate_every, self.accumulate)
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be in [0, 2**32); received seed={self.seed}.")
         if self.patience < 0:
@@ -53,6 +55,10 @@ class TrainingSettings:
         self.optimizer(self.schedule())
         self.loss()
         self.jit(strategy)
+
+    def check_devices(self, strategy, batch_size):
+        """Raises ValueError for what fails on these devices with that many rows at once."""
+        strategy.check(batch_size, self.accumulate, self.precision, self.steps_per_execution)
 
     def config(self, vocabulary_size):
         """Returns the model's configuration."""
@@ -132,6 +138,7 @@ def make_model(settings, strategy, schedule, vocabulary_size):
             settings.loss(),
             weighted_metrics=[ka.objectives.TokenNats(name="nats")],
             jit_compile=settings.jit(strategy),
+            steps_per_execution=settings.steps_per_execution,
         )
     return model, trained
 

@@ -116,6 +116,7 @@ def test_other_settings_run_too(recipe, tmp_path, corpus):
         tokenizer="byte_pair",
         vocabulary_size=270,
         accumulate=2,
+        steps_per_execution=1 if keras.backend.backend() == "torch" else 4,
         dropout=0.1,
         label_smoothing=0.1,
         ema=0.9,
@@ -136,6 +137,7 @@ def test_other_settings_run_too(recipe, tmp_path, corpus):
     [
         ({"steps": 5}, "steps=5, evaluate_every=2"),
         ({"accumulate": 3}, "accumulate=3, batch_size=4"),
+        ({"steps_per_execution": 3}, "steps_per_execution=3, evaluate_every=2, micro_batches=1"),
         ({"accumulate": 0}, "accumulate=0, batch_size=4"),
         ({"strategy": "multiworker"}, "TF_CONFIG; it names 0|several workers"),
         ({"batch_size": 0, "accumulate": 1}, "batch_size=0"),

@@ -94,6 +94,7 @@ def test_a_batch_that_does_not_divide_is_refused(batch_size):
     ("arguments", "message"),
     [
         ({"micro_batches": 2}, "received micro_batches=2 with 2 replicas"),
+        ({"steps_per_execution": 3}, "received steps_per_execution=3 with 2 replicas"),
         ({"precision": "float16"}, "first of 2 TensorFlow replicas only; use 'bfloat16'"),
     ],
 )
