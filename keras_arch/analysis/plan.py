@@ -132,8 +132,14 @@ def plan(
     Raises:
         ValueError: If an argument is out of range, or `devices` does not divide what is shared.
     """
+    stack(config)  # refuses what it does not know
     length = config.context_length if length is None else length
     check_positive(batch_size=batch_size, length=length, devices=devices, accumulate=accumulate)
+    if length > config.context_length:
+        raise ValueError(
+            "length must be at most the config's context_length; received "
+            f"length={length}, context_length={config.context_length}."
+        )
     rates = {"memory": memory, "bandwidth": bandwidth, "flops": flops, "link": link}
     check_positive_number(**{name: rate for name, rate in rates.items() if rate is not None})
     if precision not in ITEMSIZES:

@@ -95,6 +95,8 @@ def test_it_prints_a_table():
     ("arguments", "message"),
     [
         ({"batch_size": 0}, "batch_size=0"),
+        ({"length": 7}, "length=7, context_length=6"),
+        ({"config": ka.models.RNNLMConfig}, "must be a GPT2Config or a LlamaConfig"),
         ({"devices": 0}, "devices=0"),
         ({"accumulate": 3}, "accumulate=3, batch_size=4"),
         ({"flops": 0.0}, "flops=0.0"),
@@ -106,4 +108,4 @@ def test_it_prints_a_table():
 )
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        ka.analysis.plan(CONFIG, **{"batch_size": 4} | arguments)
+        ka.analysis.plan(**{"config": CONFIG, "batch_size": 4} | arguments)
