@@ -130,12 +130,13 @@ def forward_flops(config, length):
         2 * (L D ((N + 2 K) H + N H + G F + F) + V D) + 4 L N H T
 
     The blocks compute all T scores of a token and then mask those of the future, so T is not
-    halved. Norms, softmax and activations, below 1 % in models wide enough to matter, are left out.
+    halved. Norms, softmax and activations, a few percent in narrow models, are left out.
 
     Often printed and not this: 2 per *parameter*, which counts the lookup in an untied table and
     no attention; attention alone, without the feed-forward network; and `O(M^2)` for a token
     decoded with a cache, which takes `4 L N H M` besides its matrices. Source: Kaplan et al. 2020,
-    section 2.1, which leaves out the head; Hoffmann et al. 2022, appendix F, which has it.
+    section 2.1, which leaves out the head; Hoffmann et al. 2022, appendix F, which has it, but
+    multiplies for the lookup as well.
     """
     sizes = stack(config)
     return 2 * sizes.matrix_entries + 4 * config.layers * sizes.heads_width * length

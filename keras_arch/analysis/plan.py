@@ -11,87 +11,11 @@ from keras_arch.analysis.sharding import (
     share,
     training_flops_of,
 )
+from keras_arch.analysis.training_plan import Plan
 from keras_arch.checks import check_positive, check_positive_number
 
 #: Bytes of a number that the model computes with.
 ITEMSIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What a training takes; bytes are those of one device. `str(plan)` is a table.
-
-    Attributes:
-        config: Of the model.
-        sharding: What the devices share.
-        devices: How many.
-        parameters: Of the whole model, as `model.count_params()` counts them.
-        weight_bytes: The parameters that a device holds, in float32.
-        optimizer_bytes: AdamW's two moments of them.
-        average_bytes: Their moving average; 0 without.
-        gradient_bytes: Their gradients, and with micro-batches the sums of these.
-        activation_bytes: What waits for the way back.
-        training_bytes: What a device holds: the sum of these. Gradients come to be while
-            activations go, so it may hold a little less.
-        cache_bytes: Of decoding these rows; no part of the training.
-        forward_flops: Of a token, in all.
-        training_flops: The same with the way back.
-        sent_bytes: What a device sends in an update.
-        compute_seconds: Of an update's products.
-        memory_seconds: Of what lies between the products.
-        sending_seconds: Of `sent_bytes`.
-        step_seconds: Of an update: the sum of these three.
-        memory: What a device has, in bytes.
-        largest: The largest config of the same proportions that fits.
-
-    What hangs on a figure that was not given is None.
-    """
-
-    config: object
-    sharding: str
-    devices: int
-    parameters: int
-    weight_bytes: int
-    optimizer_bytes: int
-    average_bytes: int
-    gradient_bytes: int
-    activation_bytes: int
-    training_bytes: int
-    cache_bytes: int
-    forward_flops: int
-    training_flops: int
-    sent_bytes: int
-    compute_seconds: float | None
-    memory_seconds: float | None
-    sending_seconds: float | None
-    step_seconds: float | None
-    memory: float | None
-    largest: object = None
-
-    @property
-    def fits(self):
-        """Whether a device's memory is enough; None if it is not known."""
-        return None if self.memory is None else self.training_bytes <= self.memory
-
-    def __str__(self):
-        rows = [
-            ("parameters", f"{self.parameters:,}"),
-            ("on each device", f"{self.devices} by {self.sharding}" if self.devices > 1 else "one"),
-            *((name, _bytes(getattr(self, f"{name}_bytes"))) for name in _PARTS),
-            ("all of these", _bytes(self.training_bytes)),
-            ("cache of decoding", _bytes(self.cache_bytes)),
-            ("FLOPs of a token", f"{self.forward_flops:,}; in training {self.training_flops:,}"),
-            ("sent in an update", _bytes(self.sent_bytes)),
-            *((name, _seconds(getattr(self, f"{name}_seconds"))) for name in _TIMES),
-        ]
-        if self.memory is not None:
-            rows.append(("fits", f"{'yes' if self.fits else 'no'}, of {_bytes(self.memory)}"))
-            rows.append(("largest that fits", _shape(self.largest)))
-        return "\n".join(f"{name:<20}{value}" for name, value in rows)
-
-
-_PARTS = ("weight", "optimizer", "average", "gradient", "activation")
-_TIMES = ("compute", "memory", "sending", "step")
 
 
 def plan(
@@ -132,8 +56,14 @@ def plan(
     Raises:
         ValueError: If an argument is out of range, or `devices` does not divide what is shared.
     """
+    stack(config)  # refuses what it does not know
     length = config.context_length if length is None else length
     check_positive(batch_size=batch_size, length=length, devices=devices, accumulate=accumulate)
+    if length > config.context_length:
+        raise ValueError(
+            "length must be at most the config's context_length; received "
+            f"length={length}, context_length={config.context_length}."
+        )
     rates = {"memory": memory, "bandwidth": bandwidth, "flops": flops, "link": link}
     check_positive_number(**{name: rate for name, rate in rates.items() if rate is not None})
     if precision not in ITEMSIZES:
@@ -145,11 +75,9 @@ def plan(
         )
     job = Job(batch_size, length, devices, sharding, ITEMSIZES[precision], accumulate, ema)
     found = _plan(config, job, **rates)
-    return (
-        found
-        if memory is None
-        else dataclasses.replace(found, largest=_largest(config, job, memory))
-    )
+    if memory is not None:
+        found = dataclasses.replace(found, largest=_largest(config, job, memory))
+    return found
 
 
 class Job(NamedTuple):
@@ -173,17 +101,11 @@ def _plan(config, job, memory=None, bandwidth=None, flops=None, link=None):
     gradients = weights * (2 if job.accumulate > 1 else 1)
     averages = weights if job.ema else 0
     sent = job.accumulate * sent_bytes(sizes, part, job.devices, job.sharding, job.itemsize)
-    # Activations and their gradients, each written and read; weights read there and back and
-    # their gradients written; in the update gradients, weights and moments read, the last two
-    # written.
+    # Activations and their gradients, each written and read; weights read there and back, their
+    # gradients written; in the update gradients, weights and two moments read, all but the
+    # gradients written.
     moved = job.accumulate * (4 * activations + 3 * weights) + 7 * weights + 3 * averages
     work = job.accumulate * training_flops_of(sizes, part, job.length)
-    seconds = {
-        "compute_seconds": work / flops if flops else None,
-        "memory_seconds": moved / bandwidth if bandwidth else None,
-        "sending_seconds": sent / link if link else None if sent else 0.0,
-    }
-    known = None not in seconds.values()
     return Plan(
         config=config,
         sharding=job.sharding,
@@ -199,10 +121,23 @@ def _plan(config, job, memory=None, bandwidth=None, flops=None, link=None):
         forward_flops=forward_flops(config, job.length),
         training_flops=training_flops(config, job.length),
         sent_bytes=round(sent),
-        step_seconds=sum(seconds.values()) if known else None,
         memory=memory,
-        **seconds,
+        **_times(
+            work / flops if flops else None, moved / bandwidth if bandwidth else None, sent, link
+        ),
     )
+
+
+def _times(compute, memory, sent, link):
+    """Returns the seconds of a step and of its parts, by the Plan's names."""
+    sending = sent / link if link else None if sent else 0.0
+    known = None not in (compute, memory, sending)
+    return {
+        "compute_seconds": compute,
+        "memory_seconds": memory,
+        "sending_seconds": sending,
+        "step_seconds": compute + memory + sending if known else None,
+    }
 
 
 def _largest(config, job, memory):
@@ -238,26 +173,3 @@ def _scaled(config, new, old, unit):
         hidden_width=max(unit, config.hidden_width * new // old // unit * unit),
         **({"key_value_heads": new} if hasattr(config, "key_value_heads") else {}),
     )
-
-
-def _shape(config):
-    """Returns a config's size in words."""
-    if config is None:
-        return "none of this shape"
-    return (
-        f"width {config.width}, {config.layers} layers, {config.heads} heads: "
-        f"{stack(config).parameters:,} parameters"
-    )
-
-
-def _bytes(count):
-    """Returns bytes in words, in powers of 1,000."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            break
-        count, unit = count / 1000, "TB"
-    return f"{count:.3g} {unit}"
-
-
-def _seconds(count):
-    return "not known" if count is None else f"{count:.3g} s"

@@ -134,9 +134,10 @@ def activation_bytes_of(sizes, part, keys, itemsize):
 
     The way back begins with 3 V numbers a token, the logits, their softmax and their gradient, or
     with the 3 N T of a block's attention, whichever is more. Keys and values gathered from other
-    devices are kept as well. XLA's own count is within 15 % of this, see
-    `tests/analysis/test_sharding.py`; kernels that never write the scores (FlashAttention, Dao et
-    al. 2022) need none of the terms in T.
+    devices are kept as well. XLA's own count is within 15 % of this in float32, see
+    `tests/analysis/test_sharding.py`. Not in here: dropout's noise; the float32 copies that XLA on
+    CPU makes in half precision, which has no such products there. Kernels that never write the
+    scores (FlashAttention, Dao et al. 2022) need none of the terms in T.
     """
     config = sizes.config
     split = sizes.query_key_value + sizes.heads_width + 2 * sizes.hidden + config.hidden_width

@@ -1,13 +1,12 @@
 """What watches a training: loss rows and timing, early stopping, a loss that blew up."""
 
-import itertools
 import math
 import time
 
 import keras
 
 from keras_arch.training.non_finite import (
-    batch_digest,
+    batch_digests,
     last_checkpoint,
     spoiled_training,
     spoiled_weights,
@@ -120,23 +119,18 @@ class Recorder(keras.callbacks.Callback):
         """Returns the error that names the batch, or those of one execution up to it."""
         first = batch + 1 - self.model.steps_per_execution
         steps = [self.progress.step + number // self.micro_batches for number in (first, batch)]
+        digests = []
+        if self.make_data is not None:
+            data, start = self.make_data(steps[0]), first % self.micro_batches
+            digests = batch_digests(data, start, batch - first + 1)
         return spoiled_training(
             loss,
             self.epoch + 1,
             [step + 1 for step in steps],
             [first + 1, batch + 1],
-            self.digests(steps[0], first % self.micro_batches, batch - first + 1),
+            digests,
             self.last_checkpoint(),
         )
-
-    def digests(self, step, start, count):
-        """Returns those of some batches, from the one that is `start` after `step` updates."""
-        if self.make_data is None:
-            return []
-        return [
-            batch_digest(batch)
-            for batch in itertools.islice(self.make_data(step), start, start + count)
-        ]
 
     def last_checkpoint(self):
         """Returns the sentence that says from where to go on."""

@@ -25,6 +25,18 @@ def batch_digest(batch):
     return found.hexdigest()
 
 
+def batch_digests(dataset, start, count):
+    """Returns the digests of some batches of a dataset, from number `start` on.
+
+    None of a distributed dataset, which all workers of a cluster can only read together.
+    """
+    import tensorflow as tf
+
+    if not isinstance(dataset, tf.data.Dataset):
+        return []
+    return [batch_digest(batch) for batch in dataset.skip(start).take(count)]
+
+
 def spoiled_training(loss, epoch, steps, batches, digests, where):
     """Returns the error of a training loss.
 
@@ -38,9 +50,10 @@ def spoiled_training(loss, epoch, steps, batches, digests, where):
     """
     rows = f" Rows by their SHA-256: {', '.join(digests)}." if digests else ""
     return NonFiniteLossError(
-        f"the training loss became {loss} in {_range('step', steps)}, {_range('batch', batches)} "
-        f"of epoch {epoch}.{rows} Usual causes: labels outside the vocabulary, a learning rate too "
-        f"high, gradients not clipped, float16. {where}"
+        f"the training loss became {loss} in {_range('step', 'steps', steps)}, "
+        f"{_range('batch', 'batches', batches)} of epoch {epoch}.{rows} Usual causes: labels "
+        "outside the vocabulary, a learning rate too high, gradients not clipped, float16. "
+        f"{where}"
     )
 
 
@@ -48,7 +61,7 @@ def spoiled_weights(loss, step, where):
     """Returns the error of a validation loss: an update of the interval spoiled the weights."""
     return NonFiniteLossError(
         f"the validation loss became {loss} after step {step}, though the training loss had not: "
-        f"the last updates spoiled the weights, which are not saved. Usual causes: a learning rate "
+        "the last updates spoiled the weights, which are not saved. Usual causes: a learning rate "
         f"too high, gradients not clipped, float16. {where}"
     )
 
@@ -65,6 +78,6 @@ def last_checkpoint(checkpoints, step):
     return f"The last good checkpoint, after step {step}, is {checkpoints.path(step)}."
 
 
-def _range(noun, numbers):
+def _range(noun, nouns, numbers):
     first, last = numbers
-    return f"{noun} {first}" if first == last else f"one of {noun} {first} to {last}"
+    return f"{noun} {first}" if first == last else f"one of the {nouns} {first} to {last}"

@@ -1,4 +1,3 @@
-import jax
 import keras
 import numpy as np
 import pytest
@@ -63,6 +62,8 @@ def test_flops_by_hand():
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="XLA counts on JAX")
 @pytest.mark.parametrize("kind", [gpt2, llama])
 def test_flops_are_those_that_xla_counts(kind):
+    import jax
+
     shape = {"vocabulary_size": 512, "width": 256, "heads": 4, "context_length": 64}
     config = kind(**shape, hidden_width=1024)
     model, inputs, targets = built(config)

@@ -79,22 +79,12 @@ def test_the_largest_of_a_sharded_llama_divides_over_the_devices():
     assert ka.analysis.plan(config, 2, memory=needs - 1, **options).largest == config
 
 
-def test_it_prints_a_table():
-    plan = ka.analysis.plan(ka.models.SIZES["llama"]["7b"], 8, devices=8, memory=80e9)
-    table = dict(line.split("  ", 1) for line in str(plan).splitlines())
-    table = {name: text.strip() for name, text in table.items()}
-    assert table["parameters"] == "6,738,415,616"
-    assert table["on each device"] == "8 by data"
-    assert table["optimizer"] == "53.9 GB"
-    assert table["step"] == "not known"
-    assert table["fits"] == "no, of 80 GB"
-    assert table["largest that fits"].startswith("width ")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"batch_size": 0}, "batch_size=0"),
+        ({"length": 7}, "length=7, context_length=6"),
+        ({"config": ka.models.RNNLMConfig}, "must be a GPT2Config or a LlamaConfig"),
         ({"devices": 0}, "devices=0"),
         ({"accumulate": 3}, "accumulate=3, batch_size=4"),
         ({"flops": 0.0}, "flops=0.0"),
@@ -106,4 +96,4 @@ def test_it_prints_a_table():
 )
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        ka.analysis.plan(CONFIG, **{"batch_size": 4} | arguments)
+        ka.analysis.plan(**{"config": CONFIG, "batch_size": 4} | arguments)

@@ -1,4 +1,3 @@
-import jax
 import keras
 import numpy as np
 import pytest
@@ -103,6 +102,8 @@ def test_what_does_not_divide_is_named(sharding, devices, message):
     ],
 )
 def test_activations_are_those_that_xla_keeps(config):
+    import jax
+
     model = ka.models.builder(config)(config)
     ids = np.zeros((4, 128), "int32")
 

@@ -158,7 +158,7 @@ def test_a_loss_of_nan_names_its_batch_and_spoils_nothing(tmp_path):
 def test_a_loss_of_nan_in_a_longer_execution_names_its_batches(tmp_path):
     said = complaint(tmp_path, steps=8, evaluate_every=4, data=spoilt(2), steps_per_execution=2)
     digests = [ka.training.batch_digest(batch) for batch in spoilt(2)(2).take(2)]
-    assert "in one of step 3 to 4, one of batch 3 to 4 of epoch 1." in said
+    assert "in one of the steps 3 to 4, one of the batches 3 to 4 of epoch 1." in said
     assert f"SHA-256: {digests[0]}, {digests[1]}." in said
     assert "There is no checkpoint before it." in said
 

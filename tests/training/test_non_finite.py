@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_arch.training import Checkpoints, batch_digest
-from keras_arch.training.non_finite import last_checkpoint
+from keras_arch.training.non_finite import batch_digests, last_checkpoint
 
 pytestmark = pytest.mark.once
 
@@ -19,6 +19,16 @@ def test_the_digest_is_of_type_shape_and_content():
 @pytest.mark.parametrize("other", [[[2, 1]], [[1], [2]], [[1.0, 2.0]]])
 def test_other_rows_have_another_digest(other):
     assert batch_digest(np.array([[1, 2]])) != batch_digest(np.array(other))
+
+
+def test_the_digests_of_some_batches():
+    rows = np.array([[1], [2], [3], [4]])
+    found = batch_digests(tf.data.Dataset.from_tensor_slices(rows), 1, 2)
+    assert found == [batch_digest(rows[1]), batch_digest(rows[2])]
+
+
+def test_a_distributed_dataset_is_not_read():
+    assert batch_digests(object(), 0, 2) == []
 
 
 def test_says_where_to_go_on_from():
