@@ -42,8 +42,8 @@ def convert(
         fields: More of them to write, as JSON.
 
     Raises:
-        ValueError: If none or both are `.keras` files, the output is there already, or an option
-            belongs to the other direction.
+        ValueError: If none or both are `.keras` files, the output is there already, an option
+            belongs to the other direction, or fields are no JSON.
     """
     to_keras = output.suffix == ".keras"
     if to_keras == (source.suffix == ".keras"):
@@ -57,7 +57,9 @@ def convert(
             raise ValueError(f"output must not be there yet; received output={output}.")
         loaded = ka.checkpoints.read(source, family, dropout, ignore_fields, head)
         print(loaded.report)
-        loaded.model.save(output)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with ka.training.replacing(output) as temporary:
+            loaded.model.save(temporary)
         print(write_tokenizer(source, output.parent / "tokenizer", loaded.config.vocabulary_size))
         if loaded.report.labels:
             print(write_labels(loaded.report.labels, output.parent / LABELS))
@@ -67,11 +69,23 @@ def convert(
                 "dropout, ignore_fields and head are of checkpoints that are read; received "
                 f"dropout={dropout}, ignore_fields={ignore_fields}, head={head!r}."
             )
+        fields = parse_fields(fields)
         model = keras.saving.load_model(source, compile=False)
         names = source.parent / LABELS
         labels = names.read_text("utf-8").splitlines() if names.exists() else None
-        ka.checkpoints.save(model, output, family, json.loads(fields), labels=labels)
+        ka.checkpoints.save(model, output, family, fields, labels=labels)
     print(f"Converted to {output}.")
+
+
+def parse_fields(fields):
+    """Returns fields written as JSON; raises ValueError if they are no object."""
+    try:
+        found = json.loads(fields)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"fields must be a JSON object; received fields={fields!r}.")
+    return found
 
 
 def write_tokenizer(source, folder, vocabulary_size):
@@ -104,5 +118,5 @@ def write_labels(labels, path):
 if __name__ == "__main__":
     try:
         tyro.cli(convert, description=__doc__)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(f"convert_checkpoint: {error}")

@@ -10,6 +10,7 @@ digest of their words, is for validation: the split is the same everywhere.
 """
 
 import email
+import email.errors
 import email.header
 import hashlib
 import html.parser
@@ -104,27 +105,46 @@ def messages(archive):
 def text_of(content):
     """Returns the subject and the body of a message, on one line."""
     message = email.message_from_bytes(content)
-    header = email.header.decode_header(str(message.get("subject", "")))
-    subject = "".join(x if isinstance(x, str) else decoded(x, charset) for x, charset in header)
+    subject = subject_of(message)
     parts = [part for part in message.walk() if part.get_content_maintype() == "text"]
     parts.sort(key=lambda part: part.get_content_type() != "text/plain")
     body = ""
     if parts:
         body = decoded(parts[0].get_payload(decode=True), parts[0].get_content_charset())
         if parts[0].get_content_subtype() == "html":
-            words = Words()
-            words.feed(body)
-            words.close()
-            body = "".join(words.parts)
+            body = words_of(body)
     return " ".join(f"{subject} {body}".split())
+
+
+def subject_of(message):
+    """Returns the subject of a message, as it is written where it cannot be decoded."""
+    subject = str(message.get("subject", ""))
+    try:
+        header = email.header.decode_header(subject)
+    except email.errors.HeaderParseError:
+        return subject
+    return "".join(x if isinstance(x, str) else decoded(x, charset) for x, charset in header)
+
+
+def words_of(document):
+    """Returns the text of an HTML document, up to what is none where the parser gives up."""
+    words = Words()
+    try:
+        words.feed(document)
+        words.close()
+    except AssertionError:  # <![unknown[ in Python up to 3.13.
+        pass
+    return "".join(words.parts)
 
 
 def decoded(content, charset):
     """Returns the text of bytes, whatever they say of their encoding."""
     try:
-        return content.decode(charset or "latin-1")
-    except (LookupError, UnicodeDecodeError):
+        text = content.decode(charset or "latin-1")
+        text.encode()  # Some charsets can spell half a character.
+    except (LookupError, ValueError):
         return content.decode("latin-1")
+    return text
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ command on an unfinished run folder goes on where it stood; on a finished one it
 
 import dataclasses
 import functools
+import math
 import pathlib
 
 import keras
@@ -42,6 +43,8 @@ class Settings(HardNegativeSettings):
         """Raises ValueError for settings that cannot be trained with."""
         super().check(strategy)
         check_positive_number(scale=self.scale)
+        if math.isinf(self.scale):
+            raise ValueError(f"scale must be finite; received scale={self.scale}.")
         if self.batch_size < 2 or self.accumulate > 1 or strategy.replicas > 1:
             raise ValueError(
                 "batch_size must be 2 or more, accumulate 1, and all on one device, for a text is "

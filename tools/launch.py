@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -72,11 +73,14 @@ def slurm_task(variables):
     """Returns the TF_CONFIG of this task of a Slurm job, one worker a node.
 
     Raises:
-        ValueError: If Slurm did not start this process, or not one for each node.
+        ValueError: If Slurm did not start this process, or not one for each node, or has no
+            scontrol here, as in some containers.
     """
     missing = [name for name in SLURM if name not in variables]
     if missing:
         raise ValueError(f"--slurm is for a process that srun started; {missing[0]} is not set.")
+    if not shutil.which("scontrol"):
+        raise ValueError("--slurm asks scontrol for the job's hosts; it is not on the PATH here.")
     nodes, job, index, tasks = (variables[name] for name in SLURM)
     names = subprocess.run(
         ["scontrol", "show", "hostnames", nodes], check=True, capture_output=True, text=True

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_arch.checks import check_positive
 from keras_arch.generation.buckets import bucket, padded_length
+from keras_arch.generation.prompts import listed
 from keras_arch.layers.positions import check_context, shortest_context
 
 
@@ -44,10 +45,10 @@ def fill_mask(model, texts, tokenizer, top=5):
         For each text, for each of its masks, the `Filling`s, the most probable first.
 
     Raises:
-        ValueError: If the model is no masked language model, the tokenizer has no mask or another
-            vocabulary, a text has no mask, or is longer than the model's context.
+        ValueError: If there is no list, the model is no masked language model, the tokenizer has no
+            mask or another vocabulary, a text has no mask, or is longer than the model's context.
     """
-    texts = [texts] if isinstance(texts, str) else list(texts)
+    texts = listed(texts, "texts")
     size = check_filling(model, tokenizer, top)
     if not texts:
         return []

@@ -1,6 +1,6 @@
 """From what a user hands over to padded arrays, with every check before any compute."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -18,11 +18,10 @@ def token_rows(texts, valid=None, tokenizer=None, name="prompts"):
         name: The argument's name in messages.
 
     Raises:
-        ValueError: If strings come without a tokenizer, an id is no integer, or the shapes of the
-            two arrays differ.
+        ValueError: If there is no list, strings come without a tokenizer, an id is no integer, or
+            the shapes of the two arrays differ.
     """
-    if isinstance(texts, str):
-        texts = [texts]
+    texts = listed(texts, name)
     if valid is not None:
         texts = _real_tokens(texts, valid, name)
     rows = []
@@ -42,7 +41,7 @@ def prompt_rows(prompts, valid=None, tokenizer=None, bos_id=None):
     Raises:
         ValueError: As `token_rows`; or if a row is empty and there is no `bos_id`.
     """
-    prompts = [prompts] if isinstance(prompts, str) else list(prompts)
+    prompts = listed(prompts, "prompts")
     rows = token_rows(prompts, valid, tokenizer)
     for i, row in enumerate(rows):
         if not row and bos_id is None:
@@ -51,6 +50,15 @@ def prompt_rows(prompts, valid=None, tokenizer=None, bos_id=None):
                 f"prompts[{i}]={prompts[i]!r}."
             )
     return [row or [bos_id] for row in rows]
+
+
+def listed(texts, name):
+    """Returns texts as a list, one string as a list of it; raises ValueError if they are none."""
+    if isinstance(texts, str):
+        return [texts]
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"{name} must be a string or a list; received {name}={texts!r}.")
+    return list(texts)
 
 
 def _ids(text, name):

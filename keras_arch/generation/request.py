@@ -103,7 +103,8 @@ def read_request(
     rows = prompt_rows(prompts, valid, tokenizer, bos_id)
     check_rows(rows, max_new_tokens, stepper.vocabulary_size, stepper.context_length)
     context = read_context(stepper, context, len(rows))
-    return Request(rows, max_new_tokens, stop_ids, context, stepper.context_length, tokenizer)
+    count, length = int(max_new_tokens), stepper.context_length  # NumPy's integers are integers.
+    return Request(rows, count, stop_ids, context, length, tokenizer)
 
 
 def start_id(bos_id, tokenizer):

@@ -15,7 +15,7 @@ def new_version(path, version):
     """Returns the folder `path/version`, which must not be there yet.
 
     Raises:
-        ValueError: If the version is no positive integer.
+        ValueError: If the version is no positive integer, or the path leads through a file.
         FileExistsError: If the version exists: servers take a version as final.
         RuntimeError: If Keras runs on another backend than TensorFlow.
     """
@@ -29,6 +29,9 @@ def new_version(path, version):
     folder = Path(path) / str(version)
     if folder.exists():
         raise FileExistsError(f"version {version} exists already: {folder}. Give a new version=.")
+    file = next((part for part in folder.parents if part.is_file()), None)
+    if file is not None:
+        raise ValueError(f"path must be a folder; received path={str(path)!r}, {file} is a file.")
     return folder
 
 

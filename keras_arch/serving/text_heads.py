@@ -47,9 +47,10 @@ class Classification(EncoderModule):
 def _checked(labels, classes):
     """Returns the labels as a list; raises ValueError if they do not name the classes."""
     found = [] if isinstance(labels, str) else [*labels]
-    if len(found) != classes or not all(isinstance(label, str) for label in found):
+    named = all(isinstance(label, str) and label for label in found)
+    if not named or not len(found) == len(set(found)) == classes:
         raise ValueError(
-            f"labels must be the names of the model's {classes} classes, in their order; received "
-            f"labels={labels!r}."
+            f"labels must be the distinct names of the model's {classes} classes, in their order; "
+            f"received labels={labels!r}."
         )
     return found

@@ -98,10 +98,12 @@ def training_blocks(sources: Iterable[str | os.PathLike]) -> Iterator[str]:
 def split_lines(content: bytes) -> list[str]:
     """Returns the lines of a UTF-8 file that end with LF or CRLF, and with nothing else.
 
+    A byte order mark before them, as some editors write it, is no part of the first.
+
     Raises:
         ValueError: If the file is not UTF-8.
     """
-    lines = content.decode("utf-8").replace("\r\n", "\n").split("\n")
+    lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
@@ -111,7 +113,10 @@ def parse_json(content: bytes) -> dict:
     Raises:
         ValueError: If it holds none.
     """
-    value = json.loads(content.decode("utf-8"))
+    try:
+        value = json.loads(content.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError("it must not be nested as deep as it is.") from error
     if not isinstance(value, dict):
         raise ValueError(f"a JSON object is needed; received a {type(value).__name__}.")
     return value

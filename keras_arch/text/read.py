@@ -48,7 +48,7 @@ FILES = (
 WORD_PIECE_KINDS = ("bert", "distilbert", "electra")
 BYTE_PAIR_KINDS = ("gpt2", "roberta", "bart")
 SENTENCE_PIECE_KINDS = ("t5", "mt5", "llama", "mistral")
-T5_SENTINELS = 100
+T5_SENTINELS, MOST_SENTINELS = 100, 10_000
 
 
 def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None) -> Tokenizer:
@@ -82,14 +82,19 @@ def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None
     folder = Path(folder)
     content = read_json(folder / SETTINGS_FILE) if (folder / SETTINGS_FILE).exists() else None
     try:
-        named = read_named_tokens(folder, content.get("added_tokens", ()) if content else ())
+        named = read_named_tokens(folder, (content or {}).get("added_tokens", ()))
         return _read(folder, content, named, vocabulary_size)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # JSON may hold anything.
+    except ValueError as error:
         raise ValueError(f"{folder} holds no tokenizer that can be read here: {error}") from error
+    except (AttributeError, LookupError, TypeError) as error:  # JSON may hold anything.
+        raise ValueError(
+            f"{folder} holds no tokenizer that can be read here: its JSON files must hold values "
+            f"of the types that transformers writes; received others ({error!r})."
+        ) from error
 
 
 def _read(folder: Path, content: dict | None, named: NamedTokens, size: int | None) -> Tokenizer:
-    kind = model_type(content) if content else None
+    kind = model_type(content) if content is not None else None
     if kind == "WordPiece":
         return _word_piece_of_json(content, named, size)
     if kind == "BPE":
@@ -192,6 +197,10 @@ def _sentence_piece(model, content, named, size):
     sentinels = []
     if named.kind == "t5" and max(named.added, default=0) < len(pieces):
         count = named.config.get("extra_ids", T5_SENTINELS)
+        if count not in range(MOST_SENTINELS + 1):
+            raise ValueError(
+                f"extra_ids must be a number of 0 to {MOST_SENTINELS}; received {count!r}."
+            )
         sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
     named = named._replace(
         roles=named_by(processor) | named.roles, special=[*named.special, *control, *sentinels]

@@ -1,7 +1,6 @@
 """An encoder to go on from: of a run of pretrain_encoder.py, or of a Hugging Face folder."""
 
 import dataclasses
-import json
 import pathlib
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import keras
 from parts.encoder import EncoderSettings
 
 import keras_arch as ka
+from keras_arch.text.files import read_json
 from keras_arch.text.read import FILES as TOKENIZER_FILES
 
 
@@ -47,8 +47,12 @@ def read_initial(folder):
 
 
 def _of_run(folder):
-    asked = json.loads((folder / "settings.json").read_text())["settings"]
+    asked = read_json(folder / "settings.json").get("settings")
     names = [field.name for field in dataclasses.fields(EncoderSettings)]
+    if not isinstance(asked, dict):
+        raise ValueError(
+            f"{folder / 'settings.json'} must hold an object under settings; received {asked!r}."
+        )
     if not asked.keys() >= {*names}:
         raise ValueError(
             "initial must be a run of pretrain_encoder.py; received one whose settings.json has no "

@@ -54,6 +54,7 @@ def test_bad_requests_are_named(model):
     without = ka.text.WordPieceTokenizer([*PIECES], {"unknown": "[UNK]"}, lowercase=True)
     for texts, of, message in (
         (["[MASK]", "the bat"], tokenizer(), r"texts\[1\]='the bat'"),
+        (None, tokenizer(), "texts must be a string or a list; received texts=None"),
         ("[MASK]", tokenizer(30), "vocabulary_size=30, the model's is 31"),
         ("[MASK]", without, r"received one with \['unknown'\]"),
         ("[MASK] " * 23, tokenizer(), f"length=25, context_length={CONTEXT}"),

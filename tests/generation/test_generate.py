@@ -136,6 +136,7 @@ def test_empty_prompts(model):
         ([[-1]], {}, r"prompts\[0\] has token id -1"),
         ([[1.5]], {}, r"prompts\[0\] must be a list of token ids"),
         ([1, 2], {}, r"prompts\[0\] must be a list of token ids"),
+        (None, {}, "prompts must be a string or a list; received prompts=None"),
         (["a"], {}, r"tokenizer=.*'a'"),
         ([[1]], {"max_new_tokens": 0}, "max_new_tokens=0"),
         ([[1]], {"seed": -1}, "seed=-1"),
@@ -156,6 +157,11 @@ def test_bad_input_is_named_before_any_compute(model, traces, prompts, options, 
     with pytest.raises(ValueError, match=message):
         ka.generate(model, prompts, **{"max_new_tokens": 4, **options})
     assert not traces
+
+
+def test_a_count_may_be_one_of_numpy(model):
+    expected = ka.generate(model, ROWS, 4).token_ids
+    np.testing.assert_array_equal(ka.generate(model, ROWS, np.int64(4)).token_ids, expected)
 
 
 def test_a_model_without_a_limit_takes_any_length():

@@ -242,6 +242,7 @@ def test_the_models_own_choices_have_the_log_probabilities_it_generates_with(mod
         ([[1], [2, V]], {}, rf"texts\[1\] has token id {V}, outside"),
         ([[-1]], {}, r"texts\[0\] has token id -1"),
         ([[1.5]], {}, r"texts\[0\] must be a list of token ids"),
+        (5, {}, "texts must be a string or a list; received texts=5"),
         (["a"], {}, r"texts.*tokenizer=.*'a'"),
         ([[1]], {"stride": 0}, "stride=0"),
         ([[1]], {"stride": 1.5}, r"stride=1\.5"),

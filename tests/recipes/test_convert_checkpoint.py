@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -36,6 +37,22 @@ def test_there_and_back(folder, tmp_path, capsys):
     found = load_file(tmp_path / "back" / "model.safetensors")
     for name, tensor in tensors().items():
         np.testing.assert_array_equal(found[name], tensor)
+
+
+def test_a_file_is_there_as_a_whole_or_not_at_all(folder, tmp_path, monkeypatch):
+    output = tmp_path / "new" / "folder" / "my.keras"
+
+    def half(self, path):
+        pathlib.Path(path).write_text("half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed:
+        changed.setattr(keras.Model, "save", half)
+        with pytest.raises(KeyboardInterrupt):
+            convert(folder, output, ignore_fields=("alibi",))
+    assert not any(output.parent.iterdir())
+    convert(folder, output, ignore_fields=("alibi",))
+    assert keras.saving.load_model(output).count_params() > 0
 
 
 def test_the_tokenizer_goes_along_and_serves(tmp_path, capsys):
@@ -111,6 +128,8 @@ def test_faults_are_one_line(folder, tmp_path):
         ("given", "there.keras", {}, ["must not be there yet", "there.keras"]),
         ("given", "b.keras", {"head": "masked_lm"}, ["[None] for gpt2", "head='masked_lm'"]),
         ("there.keras", "new", {"dropout": 0.1}, ["dropout=0.1"]),
+        ("there.keras", "new", {"fields": "{"}, ["JSON object", "fields='{'"]),
+        ("there.keras", "new", {"fields": "[1]"}, ["JSON object", "fields='[1]'"]),
         ("there.keras", "new", {"head": "masked_lm"}, ["head='masked_lm'"]),
     ],
 )

@@ -41,3 +41,19 @@ def test_a_label_to_evaluate_on_is_known(recipe, tmp_path):
     (tmp_path / "b.tsv").write_text("new\ttext\n")
     with pytest.raises(ValueError, match="labels of data; received 'new' too"):
         recipe.count_words(tmp_path / "a.tsv", tmp_path / "b.tsv", tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("good\ta fine day\n" * 9, "two labels or more, .* received 1, 'good' on 9"),
+        (lines(0, 5) + "rare\ta fine day\n" * 4, "received 4, 'rare' on 4"),
+        ("".join(f"{x}\t{x}{i}\n" for i in range(5) for x in ("aa", "bb")), "words that two of"),
+        ("".join(f"{x}\t{x}\n" for i in range(5) for x in "ab"), "10 texts without, the first 'a'"),
+    ],
+)
+def test_too_little_to_train_on_is_refused(recipe, tmp_path, data, message):
+    (tmp_path / "a.tsv").write_text(data)
+    with pytest.raises(ValueError, match=message):
+        recipe.count_words(tmp_path / "a.tsv", tmp_path / "a.tsv", tmp_path / "run")
+    assert not (tmp_path / "run").exists()

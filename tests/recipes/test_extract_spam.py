@@ -86,3 +86,18 @@ def test_another_file_is_refused(recipe, tmp_path, content):
     with pytest.raises(ValueError, match=r"archive must be .* received .*a\.tgz"):
         recipe.extract_spam(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Content-Type: text/html\n\n<b>bold</b><![unknown[ text", "bold"),
+        ("Content-Type: text/plain; charset=punycode\n\nof words", "of words"),
+        ("Content-Type: text/plain; charset=undefined\n\nof words", "of words"),
+        ("Content-Type: text/plain; charset=a\0b\n\nof words", "of words"),
+        ("Content-Type: text/plain; charset=utf-7\n\n+2AA- half", "+2AA- half"),
+        ("Subject: =?utf-8?B?a?=\n\nof words", "=?utf-8?B?a?= of words"),
+    ],
+)
+def test_no_message_spoils_the_others(recipe, content, text):
+    assert recipe.text_of(content.encode()) == text

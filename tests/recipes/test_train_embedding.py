@@ -178,10 +178,25 @@ def test_retrieval_by_hand(recipe):
 
 
 @pytest.mark.once
+def test_a_damaged_initial_run_is_named(recipe, tmp_path):
+    pretrained(tmp_path / "initial")
+    asked = settings(recipe, tmp_path)
+    for content, message in (
+        ("{", "settings.json must be a JSON file"),
+        ('{"settings": null}', "settings.json must hold an object under settings; received None"),
+    ):
+        (tmp_path / "initial" / "settings.json").write_text(content)
+        with pytest.raises(ValueError, match=message):
+            recipe.module.main(asked)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"scale": 0.0}, "scale=0.0"),
+        ({"scale": float("inf")}, "scale=inf"),
         ({"batch_size": 1}, "batch_size=1"),
         ({"batch_size": 4, "accumulate": 2}, "accumulate=2"),
         ({"batch_size": 5}, r"validation.tsv must hold a batch of pairs; received 4, batch_size=5"),

@@ -266,6 +266,8 @@ def test_bad_arguments_are_named(made, tmp_path):
 
     attempt("label", r"3 classes.*received labels=\['ham'\]", labels=["ham"])
     attempt("label", r"3 classes.*received labels='abc'", labels="abc")
+    attempt("label", r"distinct .*received labels=\['a', 'b', 'a'\]", labels=["a", "b", "a"])
+    attempt("tag", r"distinct .*received labels=\['a', 'b', ''\]", labels=["a", "b", ""])
     attempt("label", r"3 classes.*received labels=\(\)", labels=None)
     attempt("vector", "labels is for another head than the model's, Embedding", labels=LABELS)
     attempt("tokens", "top=0", top=0)
@@ -283,3 +285,6 @@ def test_bad_arguments_are_named(made, tmp_path):
     attempt(keras.Model(encoder().inputs, squashed), "must have a head", labels=LABELS)
     attempt("similarity", "tokenizer of 290 tokens", tokenizer("byte_pair"))
     assert not list(tmp_path.iterdir())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"path must be a folder; received path=.*file is a file"):
+        ka.serving.export_encoder(made["vector"][0], tmp_path / "file" / "a", tokenizer())

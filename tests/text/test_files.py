@@ -114,6 +114,7 @@ def test_training_on_a_single_path_is_refused(tmp_path):
         ("a", ["a"]),
         ("a\nb\n", ["a", "b"]),
         ("a\r\nb\r\n", ["a", "b"]),
+        ("\ufeffa\n\ufeffb", ["a", "\ufeffb"]),
         ("a\n\nb\u2028\x0b\r", ["a", "", "b\u2028\x0b\r"]),
     ],
 )

@@ -199,6 +199,10 @@ def test_no_id_is_below_zero(tmp_path, model):
         ({"tokenizer_json": {"model": {"type": "Unigram", "vocab": []}}}, "must lie beside its"),
         ({"tokenizer_json": byte_pair(model__byte_fallback=True)}, "must lie beside its copy"),
         ({"tokenizer_json": {"model": {"vocab": 3}}}, "can be read here"),
+        ({"tokenizer_json": byte_pair(model__vocab=[1])}, r"types that .* received others \("),
+        ({"tokenizer_json": byte_pair(added_tokens=[{"id": 1}])}, r"received others \(KeyError"),
+        ({"tokenizer_json": {}}, "file of the tokenizers package"),
+        ({"tokenizer_json": "[" * 100_000}, "tokenizer.json must be a JSON file; .* nested"),
         ({"tokenizer_json": [1]}, "must be a JSON file"),
     ],
 )
@@ -225,6 +229,14 @@ def test_other_uses_of_sentence_pieces_are_refused(tmp_path, model, kind):
     (tmp_path / "spiece.model").write_bytes(model)
     write(tmp_path, tokenizer_config_json={"tokenizer_class": kind})
     with pytest.raises(ValueError, match=r"must be one of .*'t5'"):
+        read_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("count", [10**9, -1, "100"])
+def test_sentinels_are_not_without_number(tmp_path, model, count):
+    (tmp_path / "spiece.model").write_bytes(model)
+    write(tmp_path, tokenizer_config_json={"tokenizer_class": "T5Tokenizer", "extra_ids": count})
+    with pytest.raises(ValueError, match=f"extra_ids must .* received {count!r}"):
         read_tokenizer(tmp_path)
 
 

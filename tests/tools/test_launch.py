@@ -132,3 +132,9 @@ def test_two_tasks_on_one_node_are_refused(worker, tmp_path):
     done = launch("--slurm", worker, "end", **slurm(tmp_path, SLURM_NTASKS="6"))
     assert done.returncode != 0
     assert "one task a node: srun --ntasks-per-node=1; received 6 tasks on 3 nodes" in done.stderr
+
+
+def test_a_slurm_without_scontrol_is_named(worker, tmp_path):
+    done = launch("--slurm", worker, "end", **slurm(tmp_path, PATH=str(tmp_path)))
+    assert done.returncode != 0
+    assert "launch: --slurm asks scontrol for the job's hosts" in done.stderr
