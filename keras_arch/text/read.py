@@ -20,13 +20,20 @@ from keras_arch.text.named_tokens import (
     NamedTokens,
     read_named_tokens,
 )
-from keras_arch.text.sentence_piece import SentencePieceTokenizer, load_processor, named_by
+from keras_arch.text.sentence_piece import (
+    SentencePieceTokenizer,
+    load_processor,
+    model_pieces,
+    named_by,
+)
+from keras_arch.text.sentence_piece_json import build_model
 from keras_arch.text.sentence_piece_model import append_control
 from keras_arch.text.tokenizer import Tokenizer
 from keras_arch.text.tokenizer_json import (
     byte_pair_options,
     check_post_processor,
     model_type,
+    tokens_by_id,
     word_piece_options,
 )
 from keras_arch.text.word_piece import VOCABULARY_FILE as PIECES_FILE
@@ -56,16 +63,18 @@ def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None
 
     It reads `tokenizer.json` of WordPiece (as BERT's) or byte pairs (as GPT-2's, RoBERTa's, LLaMA
     3's, Qwen2's); or a SentencePiece model, `spiece.model` or `tokenizer.model` (as T5's, LLaMA
-    2's); or `vocab.txt`; or `vocab.json` and `merges.txt`. Special tokens are those of
-    `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json` and `added_tokens.json`,
-    and other added tokens with names like `<tool_call>`.
+    2's), or else its copy in `tokenizer.json` (also as XLM-RoBERTa's, Gemma's); or `vocab.txt`; or
+    `vocab.json` and `merges.txt`. Special tokens are those of `tokenizer.json`,
+    `tokenizer_config.json`, `special_tokens_map.json` and `added_tokens.json`, and other added
+    tokens with names like `<tool_call>`.
 
     `encode(text)` gives the ids of the `tokenizers` package without the special tokens around a
     text, and `encode(text, parse_special=True)` those that it finds in a text by default. A
     SentencePiece model gives the ids of the `sentencepiece` package, which it was trained with. The
     copies in `transformers` differ: T5's at U+0085 and where marks follow a character that is
-    normalized, LLaMA's, by version 5, for a text that begins with a space. Padding, truncation and
-    the decoder are not read.
+    normalized, LLaMA's, by version 5, for a text that begins with a space. Without the model's file
+    it is made of its copy in `tokenizer.json`: byte pairs with the ids of `tokenizers`, Unigram
+    but for those of T5's differences. Padding, truncation and the decoder are not read.
 
     Args:
         folder: The folder. Nothing in it is executed.
@@ -100,10 +109,7 @@ def _read(folder: Path, content: dict | None, named: NamedTokens, size: int | No
     if models:
         return _sentence_piece(models[0].read_bytes(), content, named, size)
     if kind:
-        raise ValueError(
-            f"a SentencePiece model must lie beside its copy in {SETTINGS_FILE}, as one of "
-            f"{MODEL_FILES}; received none of them."
-        )
+        return _sentence_piece_of_json(content, named, size)
     if (folder / PIECES_FILE).exists():
         return _word_piece(split_lines((folder / PIECES_FILE).read_bytes()), named, size)
     if (folder / VOCABULARY_FILE).exists() and (folder / MERGES_FILE).exists():
@@ -129,7 +135,7 @@ def _word_piece_of_json(content, named, size):
             f"{SETTINGS_FILE} must have the unknown token of {CONFIG_FILE}, "
             f"{named.roles['unknown']!r}; received {unknown!r}."
         )
-    return _make_word_piece(_by_id(content["model"]["vocab"]), named, options, size)
+    return _make_word_piece(tokens_by_id(content["model"]["vocab"]), named, options, size)
 
 
 def _word_piece(vocabulary, named, size):
@@ -167,7 +173,7 @@ def _byte_pair(vocabulary, merges, named, size):
 def _make_byte_pair(vocabulary, merges, named, options, size):
     named.refuse(add_prefix_space=(False,))
     tokens, special_tokens = named.complete(
-        _by_id(vocabulary), options.get("composes", False), size
+        tokens_by_id(vocabulary), options.get("composes", False), size
     )
     ids = {token: i for i, token in enumerate(tokens)}
     return BytePairTokenizer(
@@ -175,53 +181,56 @@ def _make_byte_pair(vocabulary, merges, named, options, size):
     )
 
 
+def _sentence_piece_of_json(content, named, size):
+    model, scheme = build_model(content, named.special, named.roles.get("unknown"))
+    named.refuse(add_prefix_space=(scheme != "never",))
+    return _make_sentence_piece(model, named, [], size, scheme)
+
+
 def _sentence_piece(model, content, named, size):
     if named.kind is not None:
         _check_kind(named, SENTENCE_PIECE_KINDS)
     named.refuse(add_prefix_space=(True,))
-    processor = load_processor(model)
-    pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    pieces = model_pieces(load_processor(model))
     if content is not None:
         _check_copy(content, pieces, named)
+    sentinels = []
+    if named.kind == "t5" and max(named.added, default=0) < len(pieces):
+        count = named.config.get("extra_ids", T5_SENTINELS)
+        sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
+    return _make_sentence_piece(model, named, sentinels, size)
+
+
+def _make_sentence_piece(model, named, sentinels, size, prepend_scheme=None):
+    processor = load_processor(model)
+    pieces = model_pieces(processor)
     if named.taking_space() and processor.normalize("a  ") != processor.normalize("a"):
         raise ValueError(
             "added tokens must leave the white space before them to a model that keeps it; "
             f"received {named.taking_space()} with lstrip."
         )
     control = [piece for i, piece in enumerate(pieces) if processor.is_control(i)]
-    sentinels = []
-    if named.kind == "t5" and max(named.added, default=0) < len(pieces):
-        count = named.config.get("extra_ids", T5_SENTINELS)
-        sentinels = [f"<extra_id_{i}>" for i in reversed(range(count))]
     named = named._replace(
         roles=named_by(processor) | named.roles, special=[*named.special, *control, *sentinels]
     )
     tokens, special_tokens = named.complete([*pieces, *sentinels], True, size)
-    return SentencePieceTokenizer(append_control(model, tokens[len(pieces) :]), special_tokens)
+    model = append_control(model, tokens[len(pieces) :])
+    return SentencePieceTokenizer(model, special_tokens, prepend_scheme)
 
 
 def _check_copy(content, pieces, named):
     """Raises ValueError if a `tokenizer.json` is not of the SentencePiece model beside it."""
     check_post_processor(content.get("post_processor"))
     written = content["model"]["vocab"]
-    written = _by_id(written) if isinstance(written, dict) else [piece for piece, _ in written]
+    written = (
+        tokens_by_id(written) if isinstance(written, dict) else [piece for piece, _ in written]
+    )
     added = {fields["content"] for fields in named.added.values()}
     if written[: len(pieces)] != pieces or not {*written[len(pieces) :]} <= added:
         raise ValueError(
             f"{SETTINGS_FILE} must hold the pieces of the SentencePiece model beside it and added "
             f"tokens; received {len(written)} others, {len(pieces)} in the model."
         )
-
-
-def _by_id(vocabulary):
-    """Returns the tokens of a vocabulary by their ids."""
-    tokens = sorted(vocabulary, key=vocabulary.get)
-    if [vocabulary[token] for token in tokens] != [*range(len(tokens))]:
-        raise ValueError(
-            f"the vocabulary must hold each id from 0 to {len(tokens) - 1} once; received "
-            f"{len(tokens)} tokens with other ids."
-        )
-    return tokens
 
 
 def _check_kind(named, kinds):
