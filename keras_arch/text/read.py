@@ -13,6 +13,7 @@ from keras_arch.text.byte_pair import (
 )
 from keras_arch.text.files import read_json, split_lines
 from keras_arch.text.folder import SETTINGS_FILE
+from keras_arch.text.marian_folder import SPM_FILES, read_marian
 from keras_arch.text.named_tokens import (
     ADDED_FILE,
     CONFIG_FILE,
@@ -33,6 +34,7 @@ from keras_arch.text.tokenizer_json import (
     byte_pair_options,
     check_post_processor,
     model_type,
+    pairs,
     tokens_by_id,
     word_piece_options,
 )
@@ -58,7 +60,9 @@ SENTENCE_PIECE_KINDS = ("t5", "mt5", "llama", "mistral")
 T5_SENTINELS = 100
 
 
-def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None) -> Tokenizer:
+def read_tokenizer(
+    folder: str | os.PathLike, vocabulary_size: int | None = None, side: str = "target"
+) -> Tokenizer:
     """Reads the tokenizer of a Hugging Face folder as one of ours.
 
     It reads `tokenizer.json` of WordPiece (as BERT's) or byte pairs (as GPT-2's, RoBERTa's, LLaMA
@@ -66,7 +70,8 @@ def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None
     2's), or else its copy in `tokenizer.json` (also as XLM-RoBERTa's, Gemma's); or `vocab.txt`; or
     `vocab.json` and `merges.txt`. Special tokens are those of `tokenizer.json`,
     `tokenizer_config.json`, `special_tokens_map.json` and `added_tokens.json`, and other added
-    tokens with names like `<tool_call>`.
+    tokens with names like `<tool_call>`. Or it reads `source.spm` or `target.spm` and `vocab.json`
+    of Marian's, where languages as `>>de<<` are special tokens and a target begins with the pad.
 
     `encode(text)` gives the ids of the `tokenizers` package without the special tokens around a
     text, and `encode(text, parse_special=True)` those that it finds in a text by default. A
@@ -80,18 +85,24 @@ def read_tokenizer(folder: str | os.PathLike, vocabulary_size: int | None = None
         folder: The folder. Nothing in it is executed.
         vocabulary_size: Of the model, if the tokenizer must have as many tokens: models are padded,
             T5's from 32,100 to 32,128. `<|unused_32100|>` and so on take these ids.
+        side: Of a Marian translator, which has two: `"source"` or `"target"`. Others have one for
+            both.
 
     Returns:
-        A `WordPieceTokenizer`, `BytePairTokenizer` or `SentencePieceTokenizer`.
+        A `WordPieceTokenizer`, `BytePairTokenizer`, `SentencePieceTokenizer` or `MarianTokenizer`.
 
     Raises:
         ValueError: If there is no such file, one is damaged, two contradict each other, or one
             asks for what our tokenizers do not do; names it.
     """
+    if side not in SPM_FILES:
+        raise ValueError(f"side must be one of {[*SPM_FILES]}; received side={side!r}.")
     folder = Path(folder)
     content = read_json(folder / SETTINGS_FILE) if (folder / SETTINGS_FILE).exists() else None
     try:
         named = read_named_tokens(folder, content.get("added_tokens", ()) if content else ())
+        if content is None and (folder / SPM_FILES[side]).exists():
+            return read_marian(folder, named, vocabulary_size, side)
         return _read(folder, content, named, vocabulary_size)
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # JSON may hold anything.
         raise ValueError(f"{folder} holds no tokenizer that can be read here: {error}") from error
@@ -157,12 +168,8 @@ def _make_word_piece(vocabulary, named, options, size):
 
 
 def _byte_pair_of_json(content, named, size):
-    options = byte_pair_options(content)
-    model = content["model"]
-    merges = [
-        tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]
-    ]
-    return _make_byte_pair(model["vocab"], merges, named, options, size)
+    options, model = byte_pair_options(content), content["model"]
+    return _make_byte_pair(model["vocab"], pairs(model["merges"]), named, options, size)
 
 
 def _byte_pair(vocabulary, merges, named, size):

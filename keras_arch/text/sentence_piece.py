@@ -133,18 +133,6 @@ class SentencePieceTokenizer(SpellingTokenizer):
             texts = self._before(parse_special).add_tensor(texts)
         return super().encode_tensor(texts, parse_special)
 
-    def decode(self, ids):
-        """Returns the text of ids; bytes that are not UTF-8 become U+FFFD."""
-        text = super().decode(ids)
-        return text.removeprefix(" ") if self._begins_with_space else text
-
-    def decode_tensor(self, ids):
-        """Decodes dense or ragged int `[B, T]` to string `[B]`, inside a graph."""
-        import tensorflow as tf
-
-        texts = super().decode_tensor(ids)
-        return tf.strings.regex_replace(texts, r"\A ", "") if self._begins_with_space else texts
-
     def _encode(self, text):
         text = check_text(text)
         if self.prepend_scheme == "always":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from keras_arch.text.byte_pair_words import PATTERNS
 from keras_arch.text.word_joiner import CONTINUATION
@@ -127,6 +127,11 @@ def check_part(
         if key not in free and part.get(key) not in fields.get(key, (None,)):
             wanted = f"with {key} of {[*fields[key]]}" if key in fields else f"without {key}"
             raise refused(f"{name} ({part.get('type')})", {key: part.get(key)}, wanted)
+
+
+def pairs(merges: Sequence[str | Sequence[str]]) -> list[tuple[str, ...]]:
+    """Returns the merges of a file; old ones write the two halves in one string."""
+    return [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in merges]
 
 
 def tokens_by_id(vocabulary: Mapping[str, int]) -> list[str]:
