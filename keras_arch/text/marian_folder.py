@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keras_arch.text.files import read_json
 from keras_arch.text.marian import VOCABULARY_FILE, MarianTokenizer
-from keras_arch.text.named_tokens import CONFIG_FILE, NamedTokens
+from keras_arch.text.named_tokens import NamedTokens
 from keras_arch.text.tokenizer_json import tokens_by_id
 
 SPM_FILES = {"source": "source.spm", "target": "target.spm"}
@@ -31,12 +31,10 @@ def read_marian(folder: Path, named: NamedTokens, size: int | None, side: str) -
     """
     named = named._replace(kind="marian")
     named.refuse(sp_model_kwargs=({},))
-    separate = bool(named.config.get("separate_vocabs"))
-    if separate and named.added:
-        raise ValueError(
-            f"{CONFIG_FILE} must add no tokens to two vocabularies; received {named.added}."
-        )
-    file = TARGET_FILE if separate and side == "target" else VOCABULARY_FILE
+    file = VOCABULARY_FILE
+    if named.config.get("separate_vocabs") and side == "target":
+        # The ids of added tokens are those of the source's vocabulary.
+        file, named = TARGET_FILE, named._replace(added={})
     vocabulary = tokens_by_id(read_json(folder / file))
     languages = [token for token in vocabulary if LANGUAGE.fullmatch(token)]
     named = named._replace(special=[*named.special, *languages])

@@ -33,8 +33,8 @@ from keras_arch.text.tokenizer import Tokenizer
 from keras_arch.text.tokenizer_json import (
     byte_pair_options,
     check_post_processor,
+    merge_pairs,
     model_type,
-    pairs,
     tokens_by_id,
     word_piece_options,
 )
@@ -67,7 +67,7 @@ def read_tokenizer(
 
     It reads `tokenizer.json` of WordPiece (as BERT's) or byte pairs (as GPT-2's, RoBERTa's, LLaMA
     3's, Qwen2's); or a SentencePiece model, `spiece.model` or `tokenizer.model` (as T5's, LLaMA
-    2's), or else its copy in `tokenizer.json` (also as XLM-RoBERTa's, Gemma's); or `vocab.txt`; or
+    2's), or else its copy in `tokenizer.json` (also as XLM-RoBERTa's); or `vocab.txt`; or
     `vocab.json` and `merges.txt`. Special tokens are those of `tokenizer.json`,
     `tokenizer_config.json`, `special_tokens_map.json` and `added_tokens.json`, and other added
     tokens with names like `<tool_call>`. Or it reads `source.spm` or `target.spm` and `vocab.json`
@@ -169,7 +169,7 @@ def _make_word_piece(vocabulary, named, options, size):
 
 def _byte_pair_of_json(content, named, size):
     options, model = byte_pair_options(content), content["model"]
-    return _make_byte_pair(model["vocab"], pairs(model["merges"]), named, options, size)
+    return _make_byte_pair(model["vocab"], merge_pairs(model["merges"]), named, options, size)
 
 
 def _byte_pair(vocabulary, merges, named, size):

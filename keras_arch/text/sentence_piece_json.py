@@ -18,7 +18,7 @@ from keras_arch.text.tokenizer_json import (
     BYTE_PAIR_FIELDS,
     check_part,
     check_post_processor,
-    pairs,
+    merge_pairs,
     refused,
     tokens_by_id,
 )
@@ -123,7 +123,7 @@ def _byte_pairs(content, special, unknown):
     unknown = model.get("unk_token") or unknown
     if unknown not in model["vocab"]:
         raise refused("model's unk_token", unknown, "a piece")
-    merges = pairs(model["merges"])
+    merges = merge_pairs(model["merges"])
     no_text = {*special, unknown, *BYTES}
     ranks = _ranks([piece for piece in pieces if piece not in no_text], merges, {*special, unknown})
     scores = [-float(ranks.get(piece, len(merges))) for piece in pieces]

@@ -14,9 +14,8 @@ class SpellingTokenizer(Tokenizer):
     """
 
     _spellings: Sequence[bytes]
-    _begins_with_space = (
-        False  # Whether each text is encoded behind a space of the tokenizer's own.
-    )
+    # Whether each text is encoded behind a space of the tokenizer's own.
+    _begins_with_space = False
 
     @property
     def vocabulary_size(self) -> int:

@@ -129,7 +129,7 @@ def check_part(
             raise refused(f"{name} ({part.get('type')})", {key: part.get(key)}, wanted)
 
 
-def pairs(merges: Sequence[str | Sequence[str]]) -> list[tuple[str, ...]]:
+def merge_pairs(merges: Sequence[str | Sequence[str]]) -> list[tuple[str, ...]]:
     """Returns the merges of a file; old ones write the two halves in one string."""
     return [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in merges]
 

@@ -47,6 +47,16 @@ def folder(request, tmp_path_factory):
     return folder
 
 
+def test_a_folder_that_is_saved_again_is_the_same(folder, tmp_path):
+    theirs = transformers.MarianTokenizer.from_pretrained(folder)
+    theirs.add_special_tokens({"additional_special_tokens": [">>de<<"]})
+    theirs.save_pretrained(tmp_path)
+    for side in SIDES:
+        first, second = (ka.text.read_tokenizer(path, side=side) for path in (folder, tmp_path))
+        assert second.special_ids == first.special_ids
+        assert (second.vocabulary, second.model) == (first.vocabulary, first.model)
+
+
 def test_texts_have_the_same_ids(folder):
     theirs = transformers.MarianTokenizer.from_pretrained(folder)
     texts = [*TEXTS, "the fox", "\u4e2d", "1\u4e2d 2"]
