@@ -1,7 +1,8 @@
 """Converts a Hugging Face checkpoint to a .keras file, or a .keras file to a checkpoint.
 
-The checkpoint's tokenizer goes along into `tokenizer/` beside the .keras file, as in a run folder,
-and the names of its classes into `labels.txt`.
+The checkpoint's tokenizer goes along into `tokenizer/` beside the .keras file, as in a run folder;
+of a translator with two, the source's into `source_tokenizer/`; the names of classes into
+`labels.txt`.
 
 python recipes/convert_checkpoint.py gpt2_folder --output gpt2.keras
 python recipes/convert_checkpoint.py my.keras --output my_folder --fields '{"eos_token_id": 2}'
@@ -60,7 +61,7 @@ def convert(
         output.parent.mkdir(parents=True, exist_ok=True)
         with ka.training.replacing(output) as temporary:
             loaded.model.save(temporary)
-        print(write_tokenizer(source, output.parent / "tokenizer", loaded.config.vocabulary_size))
+        print(write_tokenizers(source, output.parent, loaded.config))
         if loaded.report.labels:
             print(write_labels(loaded.report.labels, output.parent / LABELS))
     else:
@@ -88,19 +89,31 @@ def parse_fields(fields):
     return found
 
 
-def write_tokenizer(source, folder, vocabulary_size):
-    """Saves the tokenizer of a checkpoint into a folder of its own, and returns what to say of it.
+def write_tokenizers(source, folder, config):
+    """Saves the tokenizers of a checkpoint into a folder, and returns what to say of them.
 
     Args:
         source: The checkpoint's folder, or a file in it.
-        folder: Where to; one that is there already stays as it is.
-        vocabulary_size: Of the model.
+        folder: Where to.
+        config: Of the model.
+    """
+    source = source if source.is_dir() else source.parent
+    said = [write_tokenizer(source, folder / "tokenizer", config.vocabulary_size, "target")]
+    if (source / "source.spm").exists():
+        size = getattr(config, "source_vocabulary_size", None) or config.vocabulary_size
+        said.append(write_tokenizer(source, folder / "source_tokenizer", size, "source"))
+    return "\n".join(said)
+
+
+def write_tokenizer(source, folder, vocabulary_size, side):
+    """Saves a tokenizer into a folder of its own, and returns what to say of it.
+
+    One that is there already stays as it is.
     """
     if folder.exists():
         return f"No tokenizer written: {folder} is there already."
     try:
-        source = source if source.is_dir() else source.parent
-        tokenizer = ka.text.read_tokenizer(source, vocabulary_size)
+        tokenizer = ka.text.read_tokenizer(source, vocabulary_size, side)
     except ValueError as error:
         return f"No tokenizer written: {error}"
     tokenizer.save(folder)

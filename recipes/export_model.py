@@ -37,7 +37,8 @@ def export_model(
     """Exports in this process if it runs TensorFlow, else in one that does.
 
     Args:
-        source: A run folder, with `model.keras` and `tokenizer/`; or a `.keras` file.
+        source: A run folder, with `model.keras` and `tokenizer/`; or a `.keras` file. A
+            `source_tokenizer/` beside the file reads the sources of a translator.
         tokenizer: The tokenizer's folder; default the one beside the `.keras` file.
         output: The model folder, which gets a new version; default `export` beside the file.
         max_new_tokens: Most tokens that the SavedModel writes after a text.
@@ -93,6 +94,9 @@ def export_model(
             options["search"] = search
         if source_begin or source_end:
             options["source_edges"] = source_begin, source_end
+        own = model_file.parent / "source_tokenizer"
+        if own.is_dir():
+            options["source_tokenizer"] = ka.text.load_tokenizer(own)
         folder = export_decoder(model, output, tokenizer, **options)
     print(f"Exported to {folder}.")
 

@@ -13,6 +13,7 @@ from keras_arch.text.code_points import UnicodeTokenizer
 from keras_arch.text.data import find_corpus
 from keras_arch.text.files import read_text
 from keras_arch.text.load import TRAINABLE, load_tokenizer
+from keras_arch.text.marian import MarianTokenizer
 from keras_arch.text.pair_draws import mixed_pairs, task_pairs, window_pairs
 from keras_arch.text.pairs import Pairs, find_pairs
 from keras_arch.text.read import read_tokenizer

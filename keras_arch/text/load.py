@@ -11,6 +11,7 @@ from keras_arch.text.characters import CharacterTokenizer
 from keras_arch.text.code_points import UnicodeTokenizer
 from keras_arch.text.files import read_json
 from keras_arch.text.folder import SETTINGS_FILE
+from keras_arch.text.marian import MarianTokenizer
 from keras_arch.text.sentence_piece import SentencePieceTokenizer
 from keras_arch.text.tokenizer import Tokenizer
 from keras_arch.text.word_piece import WordPieceTokenizer
@@ -24,6 +25,7 @@ TOKENIZERS = {
         BytePairTokenizer,
         WordPieceTokenizer,
         SentencePieceTokenizer,
+        MarianTokenizer,
     )
 }
 # Those that learn `vocabulary_size` tokens: `TRAINABLE[name].train(sources, vocabulary_size)`.

@@ -41,6 +41,7 @@ DEFAULTS = {
     "bart": ROBERTA_TOKENS,
     "gpt2": dict.fromkeys(("unknown", "begin", "end"), END_OF_TEXT["end"]),
     "t5": {"unknown": "<unk>", "end": "</s>", "pad": "<pad>"},
+    "marian": {"unknown": "<unk>", "end": "</s>", "pad": "<pad>"},
 }
 # Their names say nothing of what they do.
 ANY_KIND = ("", "pretrained", "pretrainedtokenizer", "tokenizersbackend")

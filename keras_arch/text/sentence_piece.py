@@ -7,6 +7,7 @@ import os
 import types
 from collections.abc import Iterable, Mapping
 
+from keras_arch.text.first_space import FirstSpace
 from keras_arch.text.literals import Literals
 from keras_arch.text.sentence_piece_model import make_control
 from keras_arch.text.sentence_piece_training import SENTENCE_PIECE_TOKENS, train_model
@@ -15,6 +16,7 @@ from keras_arch.text.spellings import SpellingTokenizer
 
 MODEL_FILE = "sentencepiece.model"
 SPACE = "\u2581"  # How SentencePiece spells a space.
+PREPEND_SCHEMES = ("first", "always", "never")
 NONE = types.MappingProxyType({})
 
 
@@ -33,6 +35,10 @@ class SentencePieceTokenizer(SpellingTokenizer):
         special_tokens: Role to name, a piece of the model, beyond those that the model itself
             names: unknown, begin, end and pad. No text gives these pieces, even if the model has
             them as user-defined symbols; what other such symbols it has are parts of texts.
+        prepend_scheme: Where a space comes before a text that does not begin with one, for a model
+            that puts none there itself: `"first"` at its very beginning, `"always"` also behind
+            special tokens, or `"never"`; U+2581 is a space then. Default: as the model does it.
+            As `Metaspace` of the `tokenizers` package.
 
     Source: Kudo and Richardson 2018; Kudo 2018 for unigram models.
     """
@@ -40,11 +46,22 @@ class SentencePieceTokenizer(SpellingTokenizer):
     name = "sentence_piece"
     FILES = (MODEL_FILE,)
 
-    def __init__(self, model: bytes, special_tokens: Mapping[str, str] = NONE):
+    def __init__(
+        self,
+        model: bytes,
+        special_tokens: Mapping[str, str] = NONE,
+        prepend_scheme: str | None = None,
+    ):
+        if prepend_scheme not in (None, *PREPEND_SCHEMES):
+            raise ValueError(
+                f"prepend_scheme must be None or one of {PREPEND_SCHEMES}; received "
+                f"prepend_scheme={prepend_scheme!r}."
+            )
+        self.prepend_scheme = prepend_scheme
         special_tokens = check_special_tokens(special_tokens)
         self.model = bytes(model)
         processor = load_processor(self.model)
-        self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+        self._pieces = model_pieces(processor)
         super().__init__({**named_by(processor), **special_tokens})
         missing = [name for name in self.special_tokens.values() if name not in self._pieces]
         if missing:
@@ -60,7 +77,10 @@ class SentencePieceTokenizer(SpellingTokenizer):
         self._working_model = make_control(self.model, special)
         self._processor = load_processor(self._working_model)
         self._spellings = [self._spelling(i) for i in range(len(self._pieces))]
-        self._begins_with_space = self._processor.normalize("a").startswith(SPACE)
+        self._begins_with_space = prepend_scheme in (
+            "first",
+            "always",
+        ) or self._processor.normalize("a").startswith(SPACE)
 
     @classmethod
     def train(
@@ -101,36 +121,48 @@ class SentencePieceTokenizer(SpellingTokenizer):
         """The model, as tensorflow_text holds it."""
         return [self._graph]
 
-    def decode(self, ids):
-        """Returns the text of ids; bytes that are not UTF-8 become U+FFFD."""
-        text = super().decode(ids)
-        return text.removeprefix(" ") if self._begins_with_space else text
+    def encode(self, text, parse_special=False):
+        """Returns the token ids of a text; `[]` for `""`. See `Tokenizer.encode`."""
+        if self.prepend_scheme == "first":
+            text = self._before(parse_special).add(check_text(text))
+        return super().encode(text, parse_special)
 
-    def decode_tensor(self, ids):
-        """Decodes dense or ragged int `[B, T]` to string `[B]`, inside a graph."""
-        import tensorflow as tf
-
-        texts = super().decode_tensor(ids)
-        return tf.strings.regex_replace(texts, r"\A ", "") if self._begins_with_space else texts
+    def encode_tensor(self, texts, parse_special=False):
+        """Encodes a batch inside a graph. See `Tokenizer.encode_tensor`."""
+        if self.prepend_scheme == "first":
+            texts = self._before(parse_special).add_tensor(texts)
+        return super().encode_tensor(texts, parse_special)
 
     def _encode(self, text):
-        return self._space_symbol.encode(check_text(text), self._processor.encode)
+        text = check_text(text)
+        if self.prepend_scheme == "always":
+            text = self._before(False).add(text)
+        return self._space_symbol.encode(text, self._processor.encode)
 
     def _encode_tensor(self, texts):
         import tensorflow as tf
 
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        if self.prepend_scheme == "always":
+            texts = self._before(False).add_tensor(texts)
         return self._space_symbol.encode_tensor(texts, self._graph.encode)
 
+    def _before(self, parse_special):
+        """Adds a space before a text that begins with none, nor with what stands for itself."""
+        names = self.special_tokens.values() if parse_special else ()
+        return FirstSpace((" ", SPACE, *names))
+
     def _settings(self):
-        return {"special_tokens": self.special_tokens}
+        scheme = {"prepend_scheme": self.prepend_scheme} if self.prepend_scheme else {}
+        return {"special_tokens": self.special_tokens, **scheme}
 
     def _files(self):
         return {MODEL_FILE: self.model}
 
     @classmethod
     def _from_parts(cls, settings, files):
-        return cls(files[MODEL_FILE], settings.get("special_tokens", {}))
+        special_tokens = settings.get("special_tokens", {})
+        return cls(files[MODEL_FILE], special_tokens, settings.get("prepend_scheme"))
 
     def _spelling(self, token):
         piece = self._pieces[token]
@@ -144,7 +176,7 @@ class SentencePieceTokenizer(SpellingTokenizer):
         """Spells U+2581 in bytes, where the model else keeps everything as it is."""
         in_bytes = [f"<0x{byte:02X}>" for byte in SPACE.encode("utf-8")]
         keeps_spaces = self._processor.normalize("  a ") == f"{SPACE}{SPACE}a{SPACE}"
-        if not keeps_spaces or not set(in_bytes) <= set(self._pieces):
+        if self.prepend_scheme or not keeps_spaces or not set(in_bytes) <= set(self._pieces):
             return Literals({})
         return Literals({SPACE: [self._pieces.index(piece) for piece in in_bytes]})
 
@@ -177,6 +209,11 @@ def load_processor(model: bytes):
     raise ValueError(
         f"model must be a SentencePiece model; received {len(model)} bytes that are none: {problem}"
     )
+
+
+def model_pieces(processor) -> list[str]:
+    """Returns the pieces of a model by id."""
+    return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
 
 
 def named_by(processor) -> dict[str, str]:

@@ -29,9 +29,12 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
     def _create_resource(self):
         return OPS.sentencepiece_op(model=self._model, shared_name=self._shared_name)
 
-    def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Encodes valid UTF-8, string `[B]`, to ragged int32 `[B, None]`."""
-        ids, row_splits = OPS.sentencepiece_tokenize_op(
+    def encode(self, texts: tf.Tensor, dtype: tf.DType = tf.int32) -> tf.RaggedTensor:
+        """Encodes valid UTF-8, string `[B]`, to ragged `[B, None]`: ids, or pieces of `tf.string`.
+
+        The piece of what is unknown is its text.
+        """
+        tokens, row_splits = OPS.sentencepiece_tokenize_op(
             self.resource_handle,
             texts,
             nbest_size=0,
@@ -39,6 +42,6 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
             add_bos=False,
             add_eos=False,
             reverse=False,
-            out_type=tf.int32,
+            out_type=dtype,
         )
-        return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
+        return tf.RaggedTensor.from_row_splits(tokens, row_splits, validate=False)

@@ -14,6 +14,8 @@ class SpellingTokenizer(Tokenizer):
     """
 
     _spellings: Sequence[bytes]
+    # Whether each text is encoded behind a space of the tokenizer's own.
+    _begins_with_space = False
 
     @property
     def vocabulary_size(self) -> int:
@@ -23,11 +25,13 @@ class SpellingTokenizer(Tokenizer):
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text of ids; bytes that are not UTF-8 become U+FFFD."""
         spelling = b"".join(self._spellings[token] for token in self.check_ids(ids))
-        return spelling.decode("utf-8", errors="replace")
+        text = spelling.decode("utf-8", errors="replace")
+        return text.removeprefix(" ") if self._begins_with_space else text
 
     def decode_tensor(self, ids):
         """Decodes dense or ragged int `[B, T]` to string `[B]`, inside a graph."""
         import tensorflow as tf
 
         texts = tf.strings.reduce_join(tf.gather(tf.constant(self._spellings), ids), axis=-1)
-        return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        return tf.strings.regex_replace(texts, r"\A ", "") if self._begins_with_space else texts

@@ -92,6 +92,32 @@ def test_the_names_of_classes_go_along_and_back(tmp_path, capsys):
     assert configs[0] == configs[1]
 
 
+def test_both_tokenizers_of_a_translator_go_along_and_serve(tmp_path, capsys, monkeypatch):
+    """With a T5's weights, which any tokenizers of as many tokens do for."""
+    learned = [ka.text.SentencePieceTokenizer.train([x * 9], 300) for x in ("ab ", "ba ")]
+    pieces = ["\u2581", "a", "b", "ab", "ba", "\u2581a", "\u2581b", "\u2581ab", "\u2581ba"]
+    vocabulary = ["</s>", "<unk>", *pieces, "<pad>"]
+    shape = {"vocabulary_size": 12, "width": 8, "encoder_layers": 1, "decoder_layers": 1}
+    config = ka.models.T5Config(**shape, heads=2)
+    given = tmp_path / "given"
+    ka.checkpoints.save(ka.models.t5(config), given)
+    for side, model in zip(("source", "target"), learned, strict=True):
+        (given / f"{side}.spm").write_bytes(model.model)
+    (given / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(vocabulary)}))
+    convert(given, tmp_path / "model.keras")
+    source, target = (tmp_path / name for name in ("source_tokenizer", "tokenizer"))
+    said = capsys.readouterr().out
+    assert all(f"marian of 12 tokens: {folder}." in said for folder in (source, target))
+    tokenizers = [ka.text.load_tokenizer(folder) for folder in (source, target)]
+    assert [tokenizer.model for tokenizer in tokenizers] == [model.model for model in learned]
+    assert tokenizers[1].start_id == vocabulary.index("<pad>")
+    exported = {}
+    monkeypatch.setattr(ka.serving, "export", lambda *_, **options: exported.update(options))
+    export_model(tmp_path, source_end=(0,))
+    assert exported["source_tokenizer"].model == learned[0].model
+    assert exported["source_edges"] == ((), (0,))
+
+
 def test_a_tokenizer_that_is_not_written_is_spoken_of(folder, tmp_path, capsys):
     convert(folder, tmp_path / "my.keras", ignore_fields=("alibi",))
     assert "No tokenizer written" in capsys.readouterr().out

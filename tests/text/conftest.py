@@ -1,16 +1,36 @@
 """Tokenizers for the tests of `keras_arch.text`."""
 
+import functools
+
 import pytest
 
 from keras_arch.text import (
     BytePairTokenizer,
     ByteTokenizer,
     CharacterTokenizer,
+    MarianTokenizer,
     SentencePieceTokenizer,
     UnicodeTokenizer,
     WordPieceTokenizer,
 )
+from keras_arch.text.sentence_piece import load_processor, model_pieces
 from tests.text.texts import CORPUS, TEXTS
+
+
+@functools.cache
+def bpe():
+    return SentencePieceTokenizer.train(CORPUS, 4000, "bpe", character_coverage=0.98)
+
+
+def marian():
+    """The pieces of a model in the opposite order, without the last, among special tokens."""
+    pieces = model_pieces(load_processor(bpe().model))[3:]
+    return MarianTokenizer(
+        bpe().model,
+        ["</s>", "<unk>", ">>de<<", *reversed(pieces[:-1]), "<pad>"],
+        {"unknown": "<unk>", "end": "</s>", "pad": "<pad>", ">>de<<": ">>de<<"},
+    )
+
 
 MAKERS = {
     "characters": lambda: CharacterTokenizer.from_text("".join(TEXTS)),
@@ -19,7 +39,8 @@ MAKERS = {
     "byte_pair": lambda: BytePairTokenizer.train(CORPUS, 1500),
     "word_piece": lambda: WordPieceTokenizer.train(CORPUS, 7000, alphabet_size=3000),
     "unigram": lambda: SentencePieceTokenizer.train(CORPUS, 4000, character_coverage=0.98),
-    "bpe": lambda: SentencePieceTokenizer.train(CORPUS, 4000, "bpe", character_coverage=0.98),
+    "bpe": bpe,
+    "marian": marian,
 }
 
 

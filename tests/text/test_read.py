@@ -1,5 +1,6 @@
 """Folders by hand; those that `transformers` writes are in tests/parity."""
 
+import contextlib
 import json
 import pathlib
 
@@ -10,6 +11,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from keras_arch.text import SentencePieceTokenizer, WordPieceTokenizer, read_tokenizer
 from keras_arch.text.byte_symbols import SYMBOLS
+from tests.text.sentence_piece_files import byte_pairs, changed
 
 pytestmark = pytest.mark.once
 
@@ -34,7 +36,7 @@ def word_piece(**changes):
     bert.normalizer = normalizers.BertNormalizer()
     bert.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     bert.add_special_tokens(PIECES[:5])
-    return changed(bert, changes)
+    return changed(json.loads(bert.to_str()), changes)
 
 
 def byte_pair(**changes):
@@ -42,19 +44,7 @@ def byte_pair(**changes):
     gpt2 = tokenizers.Tokenizer(models.BPE(BPE, [("h", "e")]))
     gpt2.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     gpt2.add_special_tokens(["<s>"])
-    return changed(gpt2, changes)
-
-
-def changed(tokenizer, changes):
-    """The content of its file; a change `a__b=x` sets `["a"]["b"]`."""
-    content = json.loads(tokenizer.to_str())
-    for path, value in changes.items():
-        *outer, last = path.split("__")
-        part = content
-        for name in outer:
-            part = part[name]
-        part[last] = value
-    return content
+    return changed(json.loads(gpt2.to_str()), changes)
 
 
 @pytest.fixture
@@ -148,6 +138,19 @@ class TestSentencePiece:
         assert tokenizer.model == model
         assert tokenizer.special_ids == {"unknown": 0, "begin": 1, "end": 2}
 
+    @pytest.mark.parametrize(
+        ("prefix", "message"), [(True, None), (False, "add_prefix_space=False")]
+    )
+    def test_a_file_of_the_package_alone_is_read(self, tmp_path, prefix, message):
+        write(tmp_path, tokenizer_json=byte_pairs(), tokenizer_config_json={"unk_token": "<unk>"})
+        assert read_tokenizer(tmp_path, 270).vocabulary_size == 270
+        config = {"unk_token": "<unk>", "add_prefix_space": prefix}
+        write(tmp_path, tokenizer_config_json=config)
+        with pytest.raises(ValueError, match=message) if message else contextlib.nullcontext():
+            tokenizer = read_tokenizer(tmp_path)
+            assert tokenizer.special_ids == {"unknown": 0, "begin": 1}
+            assert tokenizer.decode(tokenizer.encode("a  b")) == "a  b"
+
 
 def test_no_id_is_below_zero(tmp_path, model):
     # Field case C85.
@@ -196,8 +199,8 @@ def test_no_id_is_below_zero(tmp_path, model):
         ),
         ({"tokenizer_json": byte_pair(model__vocab={"a": 1})}, "each id from 0 to 0 once"),
         ({"tokenizer_json": {"model": {"type": "WordLevel", "vocab": {}}}}, "a WordLevel model"),
-        ({"tokenizer_json": {"model": {"type": "Unigram", "vocab": []}}}, "must lie beside its"),
-        ({"tokenizer_json": byte_pair(model__byte_fallback=True)}, "must lie beside its copy"),
+        ({"tokenizer_json": {"model": {"type": "Unigram", "vocab": []}}}, "the id of a piece"),
+        ({"tokenizer_json": byte_pair(model__byte_fallback=True)}, "unk_token .* received None"),
         ({"tokenizer_json": {"model": {"vocab": 3}}}, "can be read here"),
         ({"tokenizer_json": byte_pair(model__vocab=[1])}, r"types that .* received others \("),
         ({"tokenizer_json": byte_pair(added_tokens=[{"id": 1}])}, r"received others \(KeyError"),

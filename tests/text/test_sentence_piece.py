@@ -162,6 +162,35 @@ class TestPublishedModel:
             SentencePieceTokenizer(published_model(), {"mask": "[MASK]"})
 
 
+@pytest.mark.parametrize(
+    ("scheme", "texts"),
+    [
+        (
+            "first",
+            {"a": " a", " a": " a", "\u2581a": " a", "": "", "<s>a": "<s>a", "a<s>a": " a<s>a"},
+        ),
+        ("always", {"a": " a", " a": " a", "": "", "<s>a": "<s> a", "a<s>\u2581a": " a<s> a"}),
+        ("never", {"a": "a", " a": " a", "\u2581a": " a", "a<s>a": "a<s>a"}),
+    ],
+)
+def test_a_space_comes_where_the_scheme_says(tokenizers, tmp_path, scheme, texts):
+    SentencePieceTokenizer(tokenizers["bpe"].model, prepend_scheme=scheme).save(tmp_path)
+    tokenizer = load_tokenizer(tmp_path)
+    ids = [tokenizer.encode(text, parse_special=True) for text in texts]
+    # The model itself puts no space anywhere.
+    assert ids == [tokenizers["bpe"].encode(text, parse_special=True) for text in texts.values()]
+    assert tokenizer.encode_tensor(tf.constant([*texts]), True).to_list() == ids
+    plain = [tokenizer.encode(text) for text in texts]
+    assert tokenizer.encode_tensor(tf.constant([*texts])).to_list() == plain
+    decoded = tokenizer.decode(tokenizer.encode("a <s> b"))
+    assert decoded == "a <s> b"
+
+
+def test_an_unknown_scheme_is_refused(tokenizers):
+    with pytest.raises(ValueError, match=r"one of .* received prepend_scheme='last'"):
+        SentencePieceTokenizer(tokenizers["bpe"].model, prepend_scheme="last")
+
+
 def test_what_is_no_model_is_refused():
     model = published_model()
     for wrong in (

@@ -1,7 +1,15 @@
 import pytest
 import sentencepiece
 
-from keras_arch.text.sentence_piece_model import append_control, make_control
+from keras_arch.text.sentence_piece_model import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    append_control,
+    make_control,
+    make_model,
+)
 
 pytestmark = pytest.mark.once
 
@@ -38,6 +46,21 @@ def test_control_symbols_come_behind_the_pieces(tokenizers):
         for content in (model, append_control(model, names))
     )
     assert after == [*before, *((name, 0.0, True) for name in names)]
+
+
+def test_a_model_is_read_as_it_was_made():
+    rows = [("<u>", 0.0, UNKNOWN), ("<s>", 0.0, CONTROL), ("\u2581\u4e2d", -1.5, NORMAL)]
+    rows += [(f"<0x{byte:02X}>", -float(2**24), BYTE) for byte in range(256)]
+    trainer = {"model_type": 1, "vocab_size": 259, "byte_fallback": True, "unk_piece": "<u>"}
+    normalizer = {"add_dummy_prefix": False, "remove_extra_whitespaces": False}
+    processor = sentencepiece.SentencePieceProcessor(
+        model_proto=make_model(rows, trainer, normalizer)
+    )
+    assert pieces(processor) == [(name, score, kind == CONTROL) for name, score, kind in rows]
+    assert processor.unk_id() == 0
+    assert processor.encode(" \u4e2dA ") == [2, 3 + ord("A"), 3 + 0xE2, 3 + 0x96, 3 + 0x81]
+    prefixed = make_model(rows, trainer, normalizer | {"add_dummy_prefix": True})
+    assert sentencepiece.SentencePieceProcessor(model_proto=prefixed).encode("\u4e2d") == [2]
 
 
 @pytest.mark.parametrize("wrong", [b"\x0a", b"\x0a\x05abc", b"\x08\x01", b"\xff\xff"])

@@ -50,8 +50,9 @@ def find_names(text, names):
     return found
 
 
-# WordPiece loses spaces and case; its own tests say what comes back.
-@pytest.mark.parametrize("name", sorted(MAKERS.keys() - {"word_piece"}))
+# WordPiece loses spaces and case, and Marian's what it does not know; their own tests say what
+# comes back.
+@pytest.mark.parametrize("name", sorted(MAKERS.keys() - {"word_piece", "marian"}))
 def test_decode_undoes_encode(tokenizers, name):
     tokenizer = tokenizers[name]
     assert [tokenizer.decode(ids) for ids in encode_all(tokenizer, TEXTS)] == TEXTS
