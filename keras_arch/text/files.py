@@ -79,20 +79,24 @@ def training_blocks(sources: Iterable[str | os.PathLike]) -> Iterator[str]:
         sources: Texts (`str`) and UTF-8 text files (`pathlib.Path`), in any mixture.
 
     Raises:
-        ValueError: If sources is a single text or path, holds no text, or a file is not UTF-8.
+        ValueError: If sources is no list of them, holds no text, or a file is not UTF-8.
     """
-    if isinstance(sources, (str, os.PathLike)):
+    if isinstance(sources, (str, os.PathLike)) or not isinstance(sources, Iterable):
         raise ValueError(f"sources must be a list of texts and paths; received {sources!r}.")
-    blocks = (
-        block
-        for source in sources
-        for block in ([source] if isinstance(source, str) else read_blocks(source))
-        if block
-    )
+    blocks = (block for source in sources for block in _blocks_of(source) if block)
     first = next(blocks, None)
     if first is None:
         raise ValueError("sources must hold some text; received none.")
     return itertools.chain([first], blocks)
+
+
+def _blocks_of(source):
+    if isinstance(source, str):
+        return [source]
+    if isinstance(source, os.PathLike):
+        return read_blocks(source)
+    # `open` would take a number for a file that is open already, and close it.
+    raise ValueError(f"sources must be a list of texts and paths; received {source!r} in it.")
 
 
 def split_lines(content: bytes) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -88,9 +89,11 @@ class Tokenizer(abc.ABC):
                 texts whose author may use them: a template, not what a user typed.
 
         Raises:
-            ValueError: If the text holds half of a surrogate pair and the tokenizer has no
-                unknown token for it.
+            ValueError: If the text is no string, or holds half of a surrogate pair and the
+                tokenizer has no unknown token for it.
         """
+        if not isinstance(text, str):
+            raise ValueError(f"text must be a string; received text={text!r}.")
         return self._named.encode(text, self._encode) if parse_special else self._encode(text)
 
     @abc.abstractmethod
@@ -98,7 +101,7 @@ class Tokenizer(abc.ABC):
         """Returns the text of token ids.
 
         Raises:
-            ValueError: If an id is outside the vocabulary.
+            ValueError: If an id is no integer or outside the vocabulary.
         """
 
     def encode_tensor(self, texts: tf.Tensor, parse_special: bool = False) -> tf.RaggedTensor:
@@ -163,9 +166,12 @@ class Tokenizer(abc.ABC):
         """Returns ids as plain integers.
 
         Raises:
-            ValueError: If an id is outside the vocabulary.
+            ValueError: If an id is no integer or outside the vocabulary.
         """
-        ids = [int(token) for token in ids]
+        try:
+            ids = [operator.index(token) for token in ids]
+        except TypeError as error:
+            raise ValueError(f"ids must be a list of integers; received ids={ids!r}.") from error
         for position, token in enumerate(ids):
             if not 0 <= token < self.vocabulary_size:
                 raise ValueError(

@@ -102,9 +102,16 @@ def test_training_on_nothing_is_refused(sources):
 
 
 def test_training_on_a_single_path_is_refused(tmp_path):
-    for source in ("text", tmp_path):
+    for source in ("text", tmp_path, None):
         with pytest.raises(ValueError, match="sources must be a list of texts and paths"):
             training_blocks(source)
+
+
+def test_training_on_a_number_does_not_close_a_file(tmp_path):
+    with open(tmp_path / "text", "w+") as file:
+        with pytest.raises(ValueError, match=f"texts and paths; received {file.fileno()} in it"):
+            training_blocks([file.fileno()])
+        assert os.fstat(file.fileno()).st_size == 0
 
 
 @pytest.mark.parametrize(

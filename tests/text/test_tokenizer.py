@@ -163,6 +163,19 @@ def test_ids_outside_the_vocabulary_are_refused(tokenizer, outside):
         tokenizer.decode_tensor(tf.constant([[1, outside]]))
 
 
+@pytest.mark.parametrize("text", [None, b"a", ["a", "b"]])
+def test_a_text_is_a_string(tokenizer, text):
+    with pytest.raises(ValueError, match="text must be a string; received text="):
+        tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("ids", [None, "1", [1.0], [[1]], np.ones(2)])
+def test_ids_are_integers(tokenizer, ids):
+    with pytest.raises(ValueError, match="ids must be a list of integers; received ids="):
+        tokenizer.decode(ids)
+    assert tokenizer.decode(np.array([1], "int64")) == tokenizer.decode([1])
+
+
 def test_a_saved_tokenizer_comes_back(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "new" / "tokenizer")
     loaded = load_tokenizer(tmp_path / "new" / "tokenizer")
