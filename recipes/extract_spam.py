@@ -132,7 +132,7 @@ def words_of(document):
     try:
         words.feed(document)
         words.close()
-    except AssertionError:  # <![unknown[ in Python up to 3.13.
+    except AssertionError:  # Some versions of Python raise it at <![unknown[.
         pass
     return "".join(words.parts)
 

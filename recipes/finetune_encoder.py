@@ -67,6 +67,9 @@ class Settings(EncoderTuningSettings):
     def splits(self):
         """What to train on, and to evaluate on, as it was read."""
         found = [*map(self.kind.read, self.files)]
+        names = self.kind.names(found[0])
+        if len(names) == 1:
+            raise ValueError(f"data must have two labels or more; received {names[0]!r} alone.")
         unknown = {*self.kind.names(found[1])} - {*self.kind.names(found[0])}
         if unknown:
             raise ValueError(

@@ -24,8 +24,10 @@ def freeze(model, *patterns):
         The paths that match, in the order of `model.variables`.
 
     Raises:
-        ValueError: If a pattern matches no variable.
+        ValueError: If there is no pattern, or one matches no variable.
     """
+    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
+        raise ValueError(f"patterns must be strings, at least one; received {patterns}.")
     found = matching({v.path: v for v in model.variables}, patterns, "variables")
     for variable in found.values():
         variable.trainable = False

@@ -120,7 +120,7 @@ def parse_json(content: bytes) -> dict:
     try:
         value = json.loads(content.decode("utf-8"))
     except RecursionError as error:
-        raise ValueError("it must not be nested as deep as it is.") from error
+        raise ValueError("it is nested too deep.") from error
     if not isinstance(value, dict):
         raise ValueError(f"a JSON object is needed; received a {type(value).__name__}.")
     return value

@@ -12,7 +12,7 @@ import keras
 import tyro
 
 import keras_arch as ka
-from keras_arch.checks import check_positive, check_rate
+from keras_arch.checks import check_positive, check_positive_number, check_rate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class TrainingSettings:
     patience: int = 0  # Evaluations without improvement before it stops; 0: never
     learning_rate: float = 1e-3  # Peak of the learning rate
     minimum_learning_rate: float = 1e-4  # Learning rate after the last update
-    warmup_steps: int = 100  # Updates until the peak
+    warmup_steps: int | None = None  # Updates until the peak; default a tenth of all, at most 100
     beta_2: float = 0.99  # Decay of AdamW's second moment
     weight_decay: float = 0.1  # AdamW's weight decay, on matrices
     clip: float = 1.0  # Largest norm of the gradient
@@ -49,6 +49,12 @@ class TrainingSettings:
         ka.training.check_executions(self.steps_per_execution, self.evaluate_every, self.accumulate)
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be in [0, 2**32); received seed={self.seed}.")
+        check_positive_number(learning_rate=self.learning_rate)
+        if not 0 <= self.warmup() < self.steps:
+            raise ValueError(
+                "warmup_steps must be at least 0 and less than steps; received "
+                f"warmup_steps={self.warmup_steps}, steps={self.steps}."
+            )
         if self.patience < 0:
             raise ValueError(f"patience must not be negative; received patience={self.patience}.")
         check_rate(ema=self.ema)
@@ -75,12 +81,16 @@ class TrainingSettings:
         """Returns the model to compile and fit, which trains the weights of `model`."""
         return model
 
+    def warmup(self):
+        """Returns the updates until the peak of the learning rate."""
+        return min(100, self.steps // 10) if self.warmup_steps is None else self.warmup_steps
+
     def schedule(self):
         """Returns the learning rate schedule."""
         return ka.training.WarmupCosine(
             self.learning_rate,
             self.minimum_learning_rate,
-            self.warmup_steps,
+            self.warmup(),
             self.steps,
             self.accumulate,
         )

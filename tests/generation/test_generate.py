@@ -43,6 +43,7 @@ def test_seeds_reproduce(model):
         return ka.generate(model, ROWS, 12, SAMPLE, seed=seed).token_ids
 
     np.testing.assert_array_equal(run(5), run(5))
+    np.testing.assert_array_equal(run(5), run(np.int64(5)))
     assert not np.array_equal(run(5), run(6))
     assert not np.array_equal(run(5), run(5 + 2**40))
     assert not np.array_equal(run(None), run(None))

@@ -29,6 +29,9 @@ def test_what_is_frozen_keeps_its_values():
 def test_a_pattern_matches():
     with pytest.raises(ValueError, match=r"each match variables; received 'block_9/\*'"):
         ka.models.freeze(build(CONFIGS["gpt2"]), "block_9/*")
+    for patterns in ((), (["block_0/*"],)):
+        with pytest.raises(ValueError, match=r"patterns must be strings, at least one; received"):
+            ka.models.freeze(build(CONFIGS["gpt2"]), *patterns)
 
 
 @pytest.mark.parametrize("policy", ["float32", "bfloat16"])

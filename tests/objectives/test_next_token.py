@@ -30,3 +30,17 @@ def test_predicts_nothing_across_documents(convert):
     np.testing.assert_array_equal(to_numpy(targets), TOKEN_IDS[:, 1:])
     expected = [[1, 0, 1], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
     np.testing.assert_array_equal(to_numpy(weights), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((TOKEN_IDS, VALID[:, :3]), r"token_ids \(4, 4\), valid \(4, 3\)"),
+        ((TOKEN_IDS[0], VALID[0]), r"token_ids \(4,\), valid \(4,\)"),
+        ((TOKEN_IDS.tolist(), VALID), r"token_ids None, valid \(4, 4\)"),
+        ((TOKEN_IDS, VALID, TOKEN_IDS[:1]), r"segment_ids \(1, 4\)"),
+    ],
+)
+def test_other_shapes_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        next_token(*arguments)

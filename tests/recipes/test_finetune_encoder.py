@@ -262,4 +262,7 @@ def test_labels_to_evaluate_on_are_known(recipe, tmp_path, encoder):
     (tmp_path / "validation.tsv").write_text("eggs\tthe cat\n")
     with pytest.raises(ValueError, match="received 'eggs' too"):
         recipe.main(asked)
+    (tmp_path / "data.tsv").write_text("eggs\tthe cat\n")
+    with pytest.raises(ValueError, match="two labels or more; received 'eggs' alone"):
+        recipe.main(settings(recipe, tmp_path, data=str(tmp_path / "data.tsv")))
     assert not (tmp_path / "run").exists()
