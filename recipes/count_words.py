@@ -16,7 +16,7 @@ import time
 import numpy as np
 import tyro
 from parts import class_report
-from parts.labelled_texts import KINDS
+from parts.labelled_texts import Classified
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegressionCV
 
@@ -107,7 +107,7 @@ def fitted(texts, labels):
 
 def read(path):
     """Returns the texts of a file, and the label of each."""
-    texts, labels = KINDS["classify"].read(path)
+    texts, labels = Classified.read(path)
     return texts, [label for (label,) in labels]
 
 

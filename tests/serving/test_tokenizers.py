@@ -12,18 +12,33 @@ pytestmark = pytest.mark.skipif(
 )
 
 CORPUS = ["the cat sat on the mat. né 中文 naïve 猫\n" * 20]
-TEXTS = ["the cat", "", " a  b\n", "né 中 naïve ☃", "<|endoftext|> [MASK] </s>"]
+TEXTS = ["the cat", "", " a  b\n", "né 中 naïve ☃", "<|endoftext|> [MASK] </s>", "ne\u0301"]
+
+
+def composing():
+    learned = ka.text.BytePairTokenizer.train(CORPUS, 300)
+    return ka.text.BytePairTokenizer(learned.vocabulary, learned.merges, composes=True)
+
+
+def marian():
+    model = ka.text.SentencePieceTokenizer.train(CORPUS, 300).model
+    vocabulary = ["<unk>", "</s>", "\u2581the", "\u2581cat", "a", "\u2581", "<pad>"]
+    return ka.text.MarianTokenizer(model, vocabulary, {"unknown": "<unk>", "end": "</s>"})
+
+
 MAKERS = {
     "characters": lambda: ka.text.CharacterTokenizer.from_text(CORPUS[0]),
     "bytes": ka.text.ByteTokenizer,
     "unicode": lambda: ka.text.UnicodeTokenizer(0x250),
     "byte_pair": lambda: ka.text.BytePairTokenizer.train(CORPUS, 300),
+    "composing": composing,
     "word_piece": lambda: ka.text.WordPieceTokenizer.train(CORPUS, 100),
     "unigram": lambda: ka.text.SentencePieceTokenizer.train(CORPUS, 300),
     "bpe": lambda: ka.text.SentencePieceTokenizer.train(CORPUS, 300, "bpe"),
+    "marian": marian,
 }
 # The others are made of core operations: they are served where tensorflow_text is missing, too.
-WITH_TEXT_OPERATIONS = ("word_piece", "unigram", "bpe")
+WITH_TEXT_OPERATIONS = ("composing", "word_piece", "unigram", "bpe", "marian")
 
 
 def test_there_is_a_case_for_every_tokenizer():
