@@ -22,9 +22,12 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
     """
 
     def __init__(self, model: bytes):
-        super().__init__()
         self._model = model
         self._shared_name = f"sentence_piece_{hashlib.sha256(model).hexdigest()}"
+        # A graph may be traced now, which the resource must outlive.
+        with tf.init_scope():
+            super().__init__()
+            _ = self.resource_handle  # It is made when it is first asked for.
 
     def _create_resource(self):
         return OPS.sentencepiece_op(model=self._model, shared_name=self._shared_name)

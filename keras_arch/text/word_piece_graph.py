@@ -45,13 +45,15 @@ class WordPieceGraph:
         self._replacements = np.full([len(table), width], NOTHING, np.int32)
         for row, code in enumerate(self._codes):
             self._replacements[row, : len(table[code])] = [ord(new) for new in table[code]]
-        self._tokenizer = tensorflow_text.FastWordpieceTokenizer(
-            list(pieces),
-            max_bytes_per_word=BYTES_PER_CHARACTER * longest_word,
-            token_out_type=tf.int32,
-            unknown_token=unknown,
-            no_pretokenization=True,
-        )
+        # A graph may be traced now, which the tensors inside must outlive.
+        with tf.init_scope():
+            self._tokenizer = tensorflow_text.FastWordpieceTokenizer(
+                list(pieces),
+                max_bytes_per_word=BYTES_PER_CHARACTER * longest_word,
+                token_out_type=tf.int32,
+                unknown_token=unknown,
+                no_pretokenization=True,
+            )
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes string `[B]` to ragged int32 `[B, None]`."""

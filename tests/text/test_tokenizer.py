@@ -112,6 +112,18 @@ def test_the_graph_gives_the_ids_of_python(tokenizer):
     assert ids.to_list() == encode_all(tokenizer, TEXTS)
 
 
+def test_the_first_call_may_come_while_a_graph_is_traced(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    new = load_tokenizer(tmp_path)
+    expected = encode_all(tokenizer, TEXTS[:9])
+    for encode in (tf.function(new.encode_tensor), new.encode_tensor):
+        assert encode(tf.constant(TEXTS[:9])).to_list() == expected
+    again = tf.function(lambda texts: new.encode_tensor(texts, parse_special=True))
+    assert again(tf.constant(TEXTS[:9])).to_list() == encode_all(
+        tokenizer, TEXTS[:9], parse_special=True
+    )
+
+
 def test_the_graph_gives_the_text_of_python(tokenizer):
     ids = encode_all(tokenizer, TEXTS)
     texts = tf.function(tokenizer.decode_tensor)(tf.ragged.constant(ids, tf.int32)).numpy()
