@@ -93,7 +93,6 @@ OPTIONS = {
     "prompt": "tokens of a prompt, or of a source",
     "new_tokens": "tokens to generate",
 }
-NEEDS = {"tensorflow": "tensorflow", "jax": "jax", "torch": "torch"}
 
 
 def chosen_peers(arguments):
@@ -104,7 +103,7 @@ def chosen_peers(arguments):
         raise SystemExit(f"--peers must be out of {list(peers)}; received {sorted(unknown)}.")
     kept = {}
     for name, (module, backend, mode) in peers.items():
-        needs = [NEEDS[backend]]
+        needs = [backend]
         uses_transformers = module in ("torch_bert", "torch_bart") or (
             (module, arguments.task) == ("torch_peer", "generate")
         )

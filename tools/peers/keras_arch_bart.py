@@ -3,7 +3,7 @@
 import numpy as np
 
 import keras_arch as ka
-from peers.fit_steps import step_seconds
+from peers.keras_arch_steps import time_steps
 
 
 def _model(shape):
@@ -20,15 +20,9 @@ def _model(shape):
 
 def train(shape, inputs, targets, steps, mode):
     """Returns the seconds of each step."""
-    ka.training.keep_freed_memory()
     model, valid = _model(shape), np.ones(inputs.shape, "bool")
-    model.compile(
-        ka.training.AdamW(1e-3, weight_decay=0.01),
-        ka.objectives.TokenCrossentropy(),
-        jit_compile=ka.training.strategy("one").jit_compile(),
-    )
     values = {"source_ids": inputs, "source_valid": valid, "token_ids": inputs, "valid": valid}
-    return step_seconds(model, values, targets, steps)
+    return time_steps(model, values, targets, steps, weight_decay=0.01)
 
 
 def generator(shape, prompts, new_tokens, mode):

@@ -4,7 +4,7 @@ import numpy as np
 
 import keras_arch as ka
 from peers.bert_shapes import CLASSES
-from peers.fit_steps import step_seconds
+from peers.keras_arch_steps import time_steps
 
 
 def _model(shape):
@@ -19,14 +19,8 @@ def _inputs(ids):
 
 def train(shape, inputs, targets, steps, mode):
     """Returns the seconds of each step."""
-    ka.training.keep_freed_memory()
     model = _model(shape)
-    model.compile(
-        ka.training.AdamW(1e-3, weight_decay=0.01),
-        ka.objectives.TokenCrossentropy(),
-        jit_compile=ka.training.strategy("one").jit_compile(),
-    )
-    return step_seconds(model, _inputs(inputs), targets[:, 0] % CLASSES, steps)
+    return time_steps(model, _inputs(inputs), targets[:, 0] % CLASSES, steps, weight_decay=0.01)
 
 
 def reader(shape, ids, mode):

@@ -3,7 +3,7 @@
 import numpy as np
 
 import keras_arch as ka
-from peers.fit_steps import step_seconds
+from peers.keras_arch_steps import time_steps
 from peers.recurrent_shapes import LSTMShape
 
 
@@ -23,15 +23,9 @@ def _model(shape):
 
 def train(shape, inputs, targets, steps, mode):
     """Returns the seconds of each step."""
-    ka.training.keep_freed_memory()
     model = _model(shape)
-    model.compile(
-        ka.training.AdamW(1e-3),
-        ka.objectives.TokenCrossentropy(),
-        jit_compile=ka.training.strategy("one").jit_compile(),
-    )
     valid = np.ones(inputs.shape, "bool")
     values = {"token_ids": inputs, "valid": valid}
     if not isinstance(shape, LSTMShape):
         values |= {"source_ids": inputs, "source_valid": valid}
-    return step_seconds(model, values, targets, steps)
+    return time_steps(model, values, targets, steps)

@@ -1,37 +1,31 @@
 """KerasHub's GPT2CausalLM, in both of its modes on TensorFlow."""
 
-import keras
 import keras_nlp
 import numpy as np
 
-from peers.fit_steps import step_seconds
+from peers.keras_hub_models import backbone_options, time_steps
 from peers.modes import jit_compile
 
 
 def _model(shape):
-    backbone = keras_nlp.models.GPT2Backbone(
-        vocabulary_size=shape.vocabulary_size,
-        num_layers=shape.layers,
-        num_heads=shape.heads,
-        hidden_dim=shape.width,
-        intermediate_dim=4 * shape.width,
-        max_sequence_length=shape.context_length,
-        dropout=0.0,
-    )
+    backbone = keras_nlp.models.GPT2Backbone(**backbone_options(shape))
     return keras_nlp.models.GPT2CausalLM(backbone, preprocessor=None)
 
 
 def train(shape, inputs, targets, steps, mode):
     """Returns the seconds of each step."""
     model = _model(shape)
-    model.compile(
-        keras.optimizers.AdamW(1e-3, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        weighted_metrics=[],
-        jit_compile=jit_compile(mode),
-    )
     mask = np.ones(inputs.shape, "bool")
-    return step_seconds(model, {"token_ids": inputs, "padding_mask": mask}, targets, steps)
+    return time_steps(
+        model,
+        {"token_ids": inputs, "padding_mask": mask},
+        targets,
+        steps,
+        mode,
+        weight_decay=0.1,
+        beta_2=0.99,
+        global_clipnorm=1.0,
+    )
 
 
 def generator(shape, prompts, new_tokens, mode):

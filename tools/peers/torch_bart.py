@@ -3,6 +3,7 @@
 import torch
 import transformers
 
+from peers.torch_greedy import greedy
 from peers.torch_steps import step_seconds
 
 
@@ -36,16 +37,4 @@ def train(shape, inputs, targets, steps, mode):
 
 def generator(shape, prompts, new_tokens, mode):
     """Returns a function that generates from the prompts as sources and returns the new ids."""
-    model, ids = _model(shape).eval(), torch.from_numpy(prompts).long()
-
-    @torch.no_grad()
-    def generate():
-        return model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=new_tokens,
-            do_sample=False,
-            num_beams=1,
-        )[:, 1:]
-
-    return generate
+    return greedy(_model(shape), prompts, new_tokens)

@@ -2,9 +2,8 @@
 
 import time
 
-import torch
-
 from peers.torch_gpt import make_step
+from peers.torch_greedy import greedy
 
 
 def train(shape, inputs, targets, steps, mode):
@@ -31,17 +30,4 @@ def generator(shape, prompts, new_tokens, mode):
         bos_token_id=0,
         eos_token_id=None,
     )
-    model = transformers.GPT2LMHeadModel(config).eval()
-    ids = torch.from_numpy(prompts).long()
-
-    @torch.no_grad()
-    def generate():
-        return model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=new_tokens,
-            do_sample=False,
-            pad_token_id=0,
-        )[:, ids.shape[1] :]
-
-    return generate
+    return greedy(transformers.GPT2LMHeadModel(config), prompts, new_tokens)
