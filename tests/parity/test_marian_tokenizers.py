@@ -7,7 +7,7 @@ import sentencepiece
 import tensorflow as tf
 
 import keras_arch as ka
-from tests.parity.test_tokenizers import sentence_pieces
+from tests.parity.tokenizer_folders import sentence_pieces
 from tests.text.texts import TEXTS
 
 transformers = pytest.importorskip("transformers")
