@@ -21,8 +21,8 @@ def next_token(token_ids, valid, segment_ids=None):
     Raises:
         ValueError: If the arguments are no arrays of one shape and two axes.
     """
-    given = {"token_ids": token_ids, "valid": valid, "segment_ids": segment_ids}
-    _check_shapes({name: x for name, x in given.items() if name != "segment_ids" or x is not None})
+    segments = {} if segment_ids is None else {"segment_ids": segment_ids}
+    _check_shapes(token_ids=token_ids, valid=valid, **segments)
     inputs = {"token_ids": token_ids[:, :-1], "valid": valid[:, :-1]}
     weights = valid[:, :-1] & valid[:, 1:]
     if segment_ids is not None:
@@ -31,13 +31,12 @@ def next_token(token_ids, valid, segment_ids=None):
     return inputs, token_ids[:, 1:], weights
 
 
-def _check_shapes(arrays):
-    shapes = {name: getattr(x, "shape", None) for name, x in arrays.items()}
-    sizes = [
-        [*shape] if shape is not None and len(shape) == 2 else None for shape in shapes.values()
-    ]
-    # The sizes of a graph's tensors may be unknown.
-    if None in sizes or any(len({*axis} - {None}) > 1 for axis in zip(*sizes, strict=True)):
+def _check_shapes(**arrays):
+    """Raises ValueError for arrays of other shapes, as far as a graph knows them."""
+    shapes = {name: getattr(x, "shape", ()) for name, x in arrays.items()}
+    known = [[*shape] for shape in shapes.values() if getattr(shape, "rank", 2) is not None]
+    axes = zip(*known, strict=False)
+    if any(len(x) != 2 for x in known) or any(len({*axis} - {None}) > 1 for axis in axes):
         found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(
             f"{', '.join(shapes)} must be arrays of one shape [B, T + 1]; received the shapes "

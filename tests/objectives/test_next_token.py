@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from keras_arch.objectives import next_token
@@ -37,10 +38,18 @@ def test_predicts_nothing_across_documents(convert):
     [
         ((TOKEN_IDS, VALID[:, :3]), r"token_ids \(4, 4\), valid \(4, 3\)"),
         ((TOKEN_IDS[0], VALID[0]), r"token_ids \(4,\), valid \(4,\)"),
-        ((TOKEN_IDS.tolist(), VALID), r"token_ids None, valid \(4, 4\)"),
+        ((TOKEN_IDS.tolist(), VALID), r"token_ids \(\), valid \(4, 4\)"),
         ((TOKEN_IDS, VALID, TOKEN_IDS[:1]), r"segment_ids \(1, 4\)"),
     ],
 )
 def test_other_shapes_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         next_token(*arguments)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("shape", [None, (None, 4), (4, None)])
+def test_a_graph_need_not_know_the_shapes(shape):
+    rows = [tf.TensorSpec(shape, tf.int32), tf.TensorSpec(shape, tf.bool)]
+    _, targets, _ = tf.function(next_token, input_signature=rows)(TOKEN_IDS, VALID)
+    np.testing.assert_array_equal(targets, TOKEN_IDS[:, 1:])
