@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text
 
 from keras_arch.text.byte_pair_words import Pattern
 from keras_arch.text.byte_symbols import SYMBOLS
@@ -54,10 +53,8 @@ class BytePairGraph:
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes string `[B]` to ragged int32 `[B, None]`."""
-        if self._composes:
-            texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-            texts = tensorflow_text.normalize_utf8(texts, "NFC")
-        return self._encode_texts(split_words(texts, self._pattern)).merge_dims(1, 2)
+        words = split_words(texts, self._pattern, self._composes)
+        return self._encode_texts(words).merge_dims(1, 2)
 
     def locate(self, texts: tf.Tensor, spellings: Sequence[bytes]) -> Places:
         """Encodes string `[B]` and says where each token stands; see `Tokenizer.locate`.
@@ -143,14 +140,19 @@ def _each(rows, values):
     return values.with_flat_values(tf.gather(rows, values.value_rowids()))
 
 
-def split_words(texts: tf.Tensor, pattern: Pattern) -> tf.RaggedTensor:
+def split_words(texts: tf.Tensor, pattern: Pattern, composes: bool = False) -> tf.RaggedTensor:
     """Splits string `[B]` into words, ragged string `[B, None]`.
 
-    Joined, the words are the text, but for bytes that are not UTF-8, which become U+FFFD.
+    Joined, the words are the text, composed if asked, but for bytes that are not UTF-8, which
+    become U+FFFD.
     Letters and digits are those of RE2's Unicode tables; a newer character may split otherwise
     than in the `tokenizers` package, and decodes to the same text all the same.
     """
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+    if composes:
+        import tensorflow_text  # The rest is core operations.
+
+        texts = tensorflow_text.normalize_utf8(texts, "NFC")
     texts = tf.strings.regex_replace(texts, pattern.last_space, CUT + rb"\1\2")
     texts = tf.strings.regex_replace(texts, pattern.words, rb"\0" + CUT)
     words = tf.strings.split(texts, sep=CUT)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from keras_arch.text.files import format_json, parse_json
-from keras_arch.text.sentence_piece import MODEL_FILE, SPACE, load_processor
+from keras_arch.text.sentence_piece import MODEL_FILE, SPACE, load_processor, spelling
 from keras_arch.text.special_tokens import check_special_tokens, check_text
 from keras_arch.text.spellings import SpellingTokenizer
 from keras_arch.text.tokenizer_json import tokens_by_id
@@ -52,7 +52,10 @@ class MarianTokenizer(SpellingTokenizer):
         special = {*self.special_tokens.values()}
         self._ids = {token: i for token, i in ids.items() if token not in special}
         self._processor = load_processor(self.model)
-        self._spellings = [self._spelling(token, special) for token in self.vocabulary]
+        self._spellings = [
+            token.encode("utf-8") if token in special else spelling(self._processor, token)
+            for token in self.vocabulary
+        ]
         self._begins_with_space = self._processor.normalize("a").startswith(SPACE)
 
     @property
@@ -88,27 +91,17 @@ class MarianTokenizer(SpellingTokenizer):
         vocabulary = tokens_by_id(parse_json(files[VOCABULARY_FILE]))
         return cls(files[MODEL_FILE], vocabulary, settings.get("special_tokens", {}))
 
-    def _spelling(self, token, special):
-        if token in special:
-            return token.encode("utf-8")
-        if self._processor.is_byte(self._processor.piece_to_id(token)):
-            return bytes([int(token.removeprefix("<0x").removesuffix(">"), 16)])
-        return token.replace(SPACE, " ").encode("utf-8")
-
     @functools.cached_property
     def _graph(self):
-        import tensorflow as tf
-
         from keras_arch.text.sentence_piece_graph import SentencePieceModel
 
-        # The first call may come while a graph is traced; both must outlive that graph.
-        with tf.init_scope():
-            return SentencePieceModel(self.model)
+        return SentencePieceModel(self.model)
 
     @functools.cached_property
     def _table(self):
         import tensorflow as tf
 
+        # The first call may come while a graph is traced; the table must outlive that graph.
         with tf.init_scope():
             pairs = tf.lookup.KeyValueTensorInitializer(
                 [*self._ids], [*self._ids.values()], tf.string, tf.int32

@@ -77,10 +77,8 @@ class SentencePieceTokenizer(SpellingTokenizer):
         self._working_model = make_control(self.model, special)
         self._processor = load_processor(self._working_model)
         self._spellings = [self._spelling(i) for i in range(len(self._pieces))]
-        self._begins_with_space = prepend_scheme in (
-            "first",
-            "always",
-        ) or self._processor.normalize("a").startswith(SPACE)
+        own_space = self._processor.normalize("a").startswith(SPACE)
+        self._begins_with_space = own_space or prepend_scheme in ("first", "always")
 
     @classmethod
     def train(
@@ -166,10 +164,8 @@ class SentencePieceTokenizer(SpellingTokenizer):
 
     def _spelling(self, token):
         piece = self._pieces[token]
-        if self._processor.is_byte(token):
-            return bytes([int(piece.removeprefix("<0x").removesuffix(">"), 16)])
         special = self._processor.is_control(token) or self._processor.is_unknown(token)
-        return (piece if special else piece.replace(SPACE, " ")).encode("utf-8")
+        return piece.encode("utf-8") if special else spelling(self._processor, piece)
 
     @functools.cached_property
     def _space_symbol(self) -> Literals:
@@ -182,13 +178,9 @@ class SentencePieceTokenizer(SpellingTokenizer):
 
     @functools.cached_property
     def _graph(self):
-        import tensorflow as tf
-
         from keras_arch.text.sentence_piece_graph import SentencePieceModel
 
-        # The first call may come while a graph is traced; the model must outlive that graph.
-        with tf.init_scope():
-            return SentencePieceModel(self._working_model)
+        return SentencePieceModel(self._working_model)
 
 
 def load_processor(model: bytes):
@@ -214,6 +206,13 @@ def load_processor(model: bytes):
 def model_pieces(processor) -> list[str]:
     """Returns the pieces of a model by id."""
     return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+
+
+def spelling(processor, piece: str) -> bytes:
+    """Returns what a piece that is not special stands for in a text."""
+    if processor.is_byte(processor.piece_to_id(piece)):
+        return bytes([int(piece.removeprefix("<0x").removesuffix(">"), 16)])
+    return piece.replace(SPACE, " ").encode("utf-8")
 
 
 def named_by(processor) -> dict[str, str]:
