@@ -124,7 +124,7 @@ def write_labels(labels, path):
     """Writes the names of the classes, one a line, and returns what to say of it."""
     if path.exists():
         return f"No names of classes written: {path} is there already."
-    path.write_text("\n".join(labels) + "\n", encoding="utf-8")
+    ka.training.write_text(path, "\n".join(labels) + "\n")
     return f"The names of its {len(labels)} classes: {path}."
 
 

@@ -67,10 +67,10 @@ class Settings(EncoderTuningSettings):
     def splits(self):
         """What to train on, and to evaluate on, as it was read."""
         found = [*map(self.kind.read, self.files)]
-        names = self.kind.names(found[0])
+        names, validation_names = map(self.kind.names, found)
         if len(names) == 1:
             raise ValueError(f"data must have two labels or more; received {names[0]!r} alone.")
-        unknown = {*self.kind.names(found[1])} - {*self.kind.names(found[0])}
+        unknown = {*validation_names} - {*names}
         if unknown:
             raise ValueError(
                 f"validation_data must have labels of data; received {sorted(unknown)[0]!r} too."

@@ -116,7 +116,8 @@ def seed_pair(seed):
     """Returns int32 `[2]` from a seed of up to 64 bits, or from fresh entropy."""
     if seed is None:
         return np.random.SeedSequence().generate_state(2, "uint32").view("int32")
-    if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= int(seed) < 2**64:
+    # NumPy's integers are integers.
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
         raise ValueError(f"seed must be an integer in [0, 2^64); received seed={seed!r}.")
-    seed = int(seed)  # NumPy's integers are integers.
+    seed = int(seed)
     return np.array([seed & 0xFFFFFFFF, seed >> 32], "uint32").view("int32")
